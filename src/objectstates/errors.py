@@ -1,0 +1,27 @@
+"""The errors that are a user's to mend. Their message names the place, the value and the remedy."""
+
+from __future__ import annotations
+
+
+class ObjectStatesError(Exception):
+    """Base of all errors raised on purpose; the command line prints its message and exits with 2."""
+
+
+class CorpusError(ObjectStatesError):
+    """A corpus, or what it is made from, is not what it must be."""
+
+
+class ResultError(ObjectStatesError):
+    """A result folder cannot be read or written."""
+
+
+class InfeasibleClipError(ObjectStatesError):
+    """A clip admits no labelling: it has no two allowed tracklets that follow one another."""
+
+
+class SettingError(ObjectStatesError, ValueError):
+    """A parameter has a value that makes no sense."""
+
+
+class MissingExtraError(ObjectStatesError, ImportError):
+    """An optional dependency is needed; the message names the extra to install."""

@@ -1,0 +1,136 @@
+"""The discriminative clustering cost, with the classifier minimised out.
+
+For labels Y (M, K) and features X (M, d), with a bias b that is not regularised,
+
+    g(Y) = min_{W,b}  1/(2M) |Y - XW - b|^2 + ridge/2 |W|^2  =  1/(2M) tr(Y' A Y),
+
+    A = P - PX (X'PX + M ridge I)^-1 X'P,        P = I - 11'/M  (centring).
+
+A is factored once, on whichever side is smaller, and everything else reads rows of the factor:
+
+* few samples (M <= d): A itself, as M ridge (PXX'P + M ridge I)^-1 - 11'/M;
+* few features: A = I - F F', with F = [1/sqrt(M), P X L^-T] and L L' = X'PX + M ridge I.
+
+The residual of the best classifier is Y - XW - b = A Y, so its scores are Y - A Y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import blas, lapack
+
+from objectstates.solver.compiled import compiled
+from objectstates.solver.oracle import Floats
+
+_COLUMNS = 512  # features are widened to float64 this many columns (or rows) at a time
+
+
+@dataclass(frozen=True)
+class ClusteringCost:
+    """The quadratic form A of one set of features.
+
+    rows : (M, r) float64, A itself when ``dense`` (r = M), else the factor F of A = I - F F'.
+    ridge : weight of |W|^2 / 2.
+    """
+
+    rows: Floats
+    dense: bool
+    ridge: float
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.rows)
+
+    def residual(self, labels: Floats) -> Floats:
+        """A Y: what the best classifier leaves unexplained, (M, K)."""
+        if self.dense:
+            return self.rows @ labels
+        return labels - self.rows @ (self.rows.T @ labels)
+
+    def value(self, labels: Floats) -> float:
+        """g(Y)."""
+        return float(np.vdot(labels, self.residual(labels))) / (2 * max(self.n_samples, 1))
+
+
+def factorise(features: npt.NDArray[np.floating], ridge: float) -> ClusteringCost:
+    """Factor the clustering cost of ``features`` (M, d), in float64 whatever their type."""
+    m, d = features.shape
+    if m == 0:
+        return ClusteringCost(np.empty((0, 0)), True, ridge)
+    if m <= d:
+        return ClusteringCost(_dense(features, ridge), True, ridge)
+    return ClusteringCost(_low_rank(features, ridge), False, ridge)
+
+
+def linear_classifier(
+    features: npt.NDArray[np.floating], labels: Floats, residual: Floats, ridge: float
+) -> tuple[Floats, Floats]:
+    """The classifier (W, b) that the cost minimised out, from the residual A Y.
+
+    W = X' A Y / (M ridge) holds on both sides of the factorisation.
+    """
+    m = len(features)
+    scaled = (residual / (m * ridge)).astype(features.dtype)
+    weights = (features.T @ scaled).astype(np.float64)
+    bias = labels.mean(axis=0) - features.mean(axis=0, dtype=np.float64) @ weights
+    return weights, bias
+
+
+def _dense(features: npt.NDArray[np.floating], ridge: float) -> Floats:
+    m, d = features.shape
+    gram = np.zeros((m, m), order="F")
+    for first in range(0, d, _COLUMNS):
+        block = features[:, first : first + _COLUMNS].astype(np.float64)
+        block -= block.mean(axis=0)
+        gram = blas.dsyrk(1.0, block.T, beta=1.0, c=gram, trans=1, lower=1, overwrite_c=1)
+    _add_to_diagonal(gram, m * ridge)
+    inverse, _ = lapack.dpotri(_cholesky(gram), lower=1, overwrite_c=1)
+    _mirror(inverse.T, m * ridge, -1.0 / m)
+    return np.ascontiguousarray(inverse.T)
+
+
+def _low_rank(features: npt.NDArray[np.floating], ridge: float) -> Floats:
+    m, d = features.shape
+    mean = features.mean(axis=0, dtype=np.float64)
+    gram = np.zeros((d, d), order="F")
+    factor = np.empty((m, d + 1))
+    factor[:, 0] = m**-0.5
+    for first in range(0, m, _COLUMNS):
+        block = features[first : first + _COLUMNS] - mean
+        factor[first : first + _COLUMNS, 1:] = block
+        gram = blas.dsyrk(1.0, block.T, beta=1.0, c=gram, trans=0, lower=1, overwrite_c=1)
+    _add_to_diagonal(gram, m * ridge)
+    lower = _cholesky(gram)
+    for first in range(0, m, _COLUMNS):
+        block = factor[first : first + _COLUMNS, 1:].T  # L^-1 (PX)' is the transpose of P X L^-T
+        factor[first : first + _COLUMNS, 1:] = blas.dtrsm(1.0, lower, block, lower=1).T
+    return factor
+
+
+def _add_to_diagonal(matrix: Floats, value: float) -> None:
+    matrix[np.diag_indices(len(matrix))] += value
+
+
+def _cholesky(matrix: Floats) -> Floats:
+    lower, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        raise np.linalg.LinAlgError(
+            "the Gram matrix is not positive definite: a larger ridge is needed for these features"
+        )
+    return lower  # type: ignore[no-any-return]
+
+
+@compiled
+def _mirror(matrix: Floats, scale: float, shift: float) -> None:
+    """Copy the upper triangle onto the lower one, tile by tile, as ``scale * x + shift``."""
+    m, tile = len(matrix), 64
+    for top in range(0, m, tile):
+        for left in range(top, m, tile):
+            for i in range(top, min(top + tile, m)):
+                for j in range(max(left, i), min(left + tile, m)):
+                    value = scale * matrix[i, j] + shift
+                    matrix[i, j] = value
+                    matrix[j, i] = value

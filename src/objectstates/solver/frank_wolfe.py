@@ -1,0 +1,421 @@
+"""Frank-Wolfe on the relaxed joint problem.
+
+Two solvers over the same problem, oracle and exact line search:
+
+``full``
+    the paper's: one step moves all clips at once, after 30 steps on f and g alone.
+``block``
+    clip by clip, a few steps each, first on Z_n and then on Y_n (each a convex problem, d being
+    bilinear). It goes through three stages:
+
+    1. f and g alone, as the paper starts;
+    2. the coupling grows geometrically from 1 % to all of nu, one plain step towards a vertex
+       after another. The joint problem is not convex; entering it slowly ends in lower and more
+       truthful solutions than entering it at once;
+    3. at full coupling, pairwise steps: weight moves from the worst labelling in a clip's convex
+       combination to the best one. They converge linearly, where plain steps zigzag, but started
+       too early they commit to poor local solutions.
+
+Whatever the solver, the gap returned is that of the whole relaxed problem at the point returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from objectstates.solver.compiled import compiled
+from objectstates.solver.oracle import Floats, Ints, label_clips
+from objectstates.solver.problem import (
+    Iterate,
+    JointProblem,
+    Side,
+    Terms,
+    action_pull,
+    best_response,
+    block_gradient,
+    disorder,
+    inner_product,
+    one_hot,
+    refresh,
+    residual,
+    state_pull,
+    vertex,
+)
+
+Solver = Literal["block", "full"]
+
+STEPS_PER_VISIT = 3  # block steps on one side of a clip before going on to the next
+UNCOUPLED_PASSES = 10  # block passes on f and g alone
+GROWING_PASSES = 60  # block passes while the coupling grows ...
+GROWING_FROM = 0.01  # ... from this share of nu to all of it
+UNCOUPLED_STEPS = 30  # full steps on f and g alone, as in the authors' code
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands after a pass. Between checks the gap is that met on the way."""
+
+    stage: Literal["start", "joint"]
+    passes: int
+    action: Iterate
+    state: Iterate
+    terms: Terms
+    gap: float
+
+    @property
+    def objective(self) -> float:
+        return self.terms.total
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / self.objective if self.objective > 0 else np.inf
+
+
+Callback = Callable[[Progress], bool | None]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A relaxed solution and its certificate."""
+
+    action: Iterate
+    state: Iterate
+    terms: Terms
+    gap: float
+    passes: int
+    converged: bool
+
+
+def minimise(
+    problem: JointProblem,
+    *,
+    solver: Solver = "block",
+    tol: float = 0.01,
+    max_passes: int = 500,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> Solution:
+    """Minimise the relaxed problem from a random labelling.
+
+    Stops when the gap is at most ``tol`` times the objective, after ``max_passes`` passes (full
+    steps count as passes), or when ``callback`` returns true. In the stage "start" the callback
+    sees the objective at the coupling of the moment; in the stage "joint" it never rises.
+    """
+    rng = np.random.default_rng(seed)
+    action = vertex(problem.action, _random_labels(problem.action, rng))
+    state = vertex(problem.state, _random_labels(problem.state, rng))
+    passes = _full_passes if solver == "full" else _block_passes
+    progress = Progress("start", 0, action, state, problem.terms(action, state), np.inf)
+    # Below this the objective is rounding error: f and g alone can reach 0 exactly.
+    negligible = 1e-10 * progress.objective
+    converged = False
+    for progress in passes(problem, action, state, max_passes, rng):
+        if progress.stage == "joint" and progress.gap <= max(tol * progress.objective, negligible):
+            progress = _verified(problem, progress)
+            converged = progress.gap <= max(tol * progress.objective, negligible)
+        stopped = callback is not None and callback(progress)
+        if converged or stopped:
+            break
+    progress = _verified(problem, progress)
+    return Solution(
+        progress.action, progress.state, progress.terms, progress.gap, progress.passes, converged
+    )
+
+
+def classifier_scores(side: Side, at: Iterate) -> Floats:
+    """Scores X W + b, (M, K), of the classifier that the relaxed labels imply."""
+    return at.labels - residual(side, at)
+
+
+def _random_labels(side: Side, rng: np.random.Generator) -> np.ndarray:
+    linear = side.constraints.linear
+    costs = np.where(np.isinf(linear), np.inf, rng.standard_normal(linear.shape))
+    return label_clips(costs, side.constraints)[1]
+
+
+def _verified(problem: JointProblem, progress: Progress) -> Progress:
+    """The same point with its sums recomputed, and its exact objective and gap."""
+    action, state = progress.action, progress.state
+    refresh(problem.action, action)
+    refresh(problem.state, state)
+    terms, gap = problem.terms(action, state), problem.gap(action, state)
+    return Progress(progress.stage, progress.passes, action, state, terms, gap)
+
+
+# --- full steps ------------------------------------------------------------------------------
+
+
+def _full_passes(
+    problem: JointProblem,
+    action: Iterate,
+    state: Iterate,
+    max_passes: int,
+    rng: np.random.Generator,
+) -> Iterator[Progress]:
+    for done in range(1, max_passes + 1):
+        starting = done <= UNCOUPLED_STEPS
+        current = problem.with_nu(0.0) if starting else problem
+        gap = full_step(current, action, state)
+        yield Progress(
+            "start" if starting else "joint",
+            done,
+            action,
+            state,
+            current.terms(action, state),
+            gap,
+        )
+
+
+def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:
+    """Move both sides of all clips towards the oracle's labelling; return the gap before.
+
+    Along the joint direction the curvature may be negative, d being bilinear: the step is then 1.
+    """
+    coupling = problem.coupling
+    pulls = [
+        (action_pull(problem.action, problem.state, n, state.labels),
+         state_pull(problem.action, problem.state, n, action.labels))
+        for n in range(problem.n_clips)
+    ]
+    z_target, z_gap = _full_target(problem.action, action, coupling, [p[0] for p in pulls])
+    y_target, y_gap = _full_target(problem.state, state, coupling, [p[1] for p in pulls])
+    z, y = z_target.labels - action.labels, y_target.labels - state.labels
+    curvature = (
+        _curvature(problem.action, z, z_target.whole - action.whole)
+        + _curvature(problem.state, y, y_target.whole - state.whole)
+        + 2 * coupling * disorder(problem.action, problem.state, z, y)
+    )
+    gap = z_gap + y_gap
+    step = exact_step(-gap, curvature, 1.0)
+    for iterate, target in ((action, z_target), (state, y_target)):
+        for here, there in zip(iterate[:3], target[:3], strict=True):
+            here += step * (there - here)
+    return gap
+
+
+def _full_target(
+    side: Side, at: Iterate, coupling: float, pulls: list[Floats]
+) -> tuple[Iterate, float]:
+    gradient = np.concatenate(
+        [block_gradient(side, at, n, coupling, pull) for n, pull in enumerate(pulls)]
+    )
+    values, labels = label_clips(gradient, side.constraints)
+    if len(labels) == 0:
+        return vertex(side, labels), 0.0
+    return vertex(side, labels), inner_product(gradient, at.labels) - float(values.sum())
+
+
+def _curvature(side: Side, direction: Floats, whole: Floats) -> float:
+    """D' A D / M, given the direction's sum of factor rows."""
+    if side.dense:
+        product = float(np.vdot(direction.T, whole))
+    else:
+        product = float(np.vdot(direction, direction) - np.vdot(whole, whole))
+    return product / max(len(direction), 1)
+
+
+@compiled
+def exact_step(slope: float, curvature: float, limit: float) -> float:
+    """argmin over [0, limit] of slope s + curvature s^2 / 2, for a descent direction (slope < 0)."""
+    if -slope >= curvature * limit:
+        return limit
+    return -slope / curvature
+
+
+# --- block steps -----------------------------------------------------------------------------
+
+
+def _block_passes(
+    problem: JointProblem,
+    action: Iterate,
+    state: Iterate,
+    max_passes: int,
+    rng: np.random.Generator,
+) -> Iterator[Progress]:
+    for done, share in enumerate(_coupling_shares(problem, max_passes), start=1):
+        starting = share < 1.0
+        current = problem.with_nu(share * problem.nu)
+        action, state = with_room(action, STEPS_PER_VISIT), with_room(state, STEPS_PER_VISIT)
+        clips = rng.permutation(problem.n_clips)
+        gap = _sweep(
+            current.action, current.state, current.coupling, action, state, clips, not starting
+        )
+        terms = current.terms(action, state)
+        yield Progress("start" if starting else "joint", done, action, state, terms, gap)
+
+
+def _coupling_shares(problem: JointProblem, max_passes: int) -> Floats:
+    """The share of nu at each pass: none, then growing (if there is any coupling), then all."""
+    growing = np.geomspace(GROWING_FROM, 1.0, GROWING_PASSES + 1)[:-1]
+    if problem.coupling == 0:
+        growing = growing[:0]
+    start = np.concatenate([np.zeros(UNCOUPLED_PASSES), growing])
+    return np.concatenate([start, np.ones(max(max_passes - len(start), 0))])[:max_passes]
+
+
+def with_room(at: Iterate, more: int) -> Iterate:
+    """The same iterate, with space for ``more`` further vertices in every clip."""
+    capacity = len(at.vertices)
+    needed = int(at.counts.max(initial=0)) + more
+    if needed <= capacity:
+        return at
+    added = max(needed, 2 * capacity) - capacity
+    return at._replace(
+        vertices=np.pad(at.vertices, ((0, added), (0, 0))),
+        weights=np.pad(at.weights, ((0, 0), (0, added))),
+    )
+
+
+@compiled
+def _sweep(
+    action: Side,
+    state: Side,
+    coupling: float,
+    action_at: Iterate,
+    state_at: Iterate,
+    clips: Ints,
+    pairwise: bool,
+) -> float:
+    """Visit both sides of each clip; return the sum of the gaps met, each before its steps."""
+    gap = 0.0
+    for n in clips:
+        pull = action_pull(action, state, n, state_at.labels)
+        gap += _visit(action, action_at, n, coupling, pull, pairwise)
+        pull = state_pull(action, state, n, action_at.labels)
+        gap += _visit(state, state_at, n, coupling, pull, pairwise)
+    return gap
+
+
+@compiled
+def _visit(
+    side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairwise: bool
+) -> float:
+    """A few steps on one side of clip n. Inside the clip A_nn is all that is needed; what the
+    other clips see of it (``parts`` and ``whole``) is brought up to date once, at the end."""
+    lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
+    if lo == hi:
+        return 0.0
+    n_rows, n_states = side.constraints.linear.shape
+    block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(
+        hi - lo, hi - lo
+    )
+    labels = at.labels[lo:hi]
+    gradient = block_gradient(side, at, n, coupling, pull)
+    target = np.empty(hi - lo, np.int8)
+    entry_gap = 0.0
+    kept, moved = 1.0, np.zeros((hi - lo, n_states))  # labels = kept * labels at entry + moved
+    for step in range(STEPS_PER_VISIT):
+        here = inner_product(gradient, labels)
+        gap = here - best_response(side, n, gradient, target)
+        if step == 0:
+            entry_gap = gap
+        if gap <= 1e-15 * abs(here):
+            break
+        towards = one_hot(target, n_states)
+        if pairwise:
+            source = _worst_vertex(at, n, lo, hi, gradient)
+            leaving = one_hot(at.vertices[source, lo:hi], n_states)
+            limit, added = at.weights[n, source], towards - leaving
+            direction = added
+        else:
+            source, limit, added = -1, 1.0, towards
+            direction = towards - labels
+        bent = _times(block, direction)
+        curvature = inner_product(bent, direction) / n_rows
+        size = exact_step(inner_product(gradient, direction), curvature, limit)
+        shrink = 1.0 if pairwise else 1.0 - size
+        kept *= shrink
+        for i in range(hi - lo):
+            for k in range(n_states):
+                labels[i, k] = max(labels[i, k] + size * direction[i, k], 0.0)
+                moved[i, k] = shrink * moved[i, k] + size * added[i, k]
+                gradient[i, k] += size * bent[i, k] / n_rows
+        _reweigh(at, n, lo, hi, shrink, source, target, size)
+    _push(side, at, n, lo, kept, moved)
+    return entry_gap
+
+
+@compiled
+def _times(block: Floats, direction: Floats) -> Floats:
+    """block @ direction, for a symmetric block and a direction with many zeros."""
+    product = np.zeros_like(direction)
+    for k in range(direction.shape[1]):
+        for i in range(direction.shape[0]):
+            weight = direction[i, k]
+            if weight != 0.0:
+                for j in range(direction.shape[0]):
+                    product[j, k] += weight * block[i, j]
+    return product
+
+
+@compiled
+def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> int:
+    """The vertex in clip n's combination that costs most."""
+    worst, most = 0, -np.inf
+    for q in range(at.counts[n]):
+        value = 0.0
+        for i in range(lo, hi):
+            if at.vertices[q, i] > 0:
+                value += gradient[i - lo, at.vertices[q, i] - 1]
+        if value > most:
+            worst, most = q, value
+    return worst
+
+
+@compiled
+def _reweigh(
+    at: Iterate,
+    n: int,
+    lo: int,
+    hi: int,
+    shrink: float,
+    source: int,
+    target: np.ndarray,
+    size: float,
+) -> None:
+    """Keep clip n's convex combination true to a step: all weights times ``shrink``, ``size``
+    taken from ``source`` (if any) and given to ``target``; vertices of no weight are dropped."""
+    known = -1
+    for q in range(at.counts[n]):
+        at.weights[n, q] *= shrink
+        if known < 0 and np.array_equal(at.vertices[q, lo:hi], target):
+            known = q
+    if source >= 0:
+        at.weights[n, source] -= size
+    if known < 0:
+        known = at.counts[n]
+        at.counts[n] += 1
+        at.vertices[known, lo:hi] = target
+        at.weights[n, known] = 0.0
+    at.weights[n, known] += size
+    q = 0
+    while q < at.counts[n]:
+        if at.weights[n, q] > 0.0:
+            q += 1
+            continue
+        last = at.counts[n] - 1
+        at.weights[n, q] = at.weights[n, last]
+        at.vertices[q, lo:hi] = at.vertices[last, lo:hi]
+        at.counts[n] = last
+
+
+@compiled
+def _push(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
+    """Bring the sums of label times factor row up to date with labels = kept * before + moved."""
+    part, width = at.parts[n], side.rows.shape[1]
+    for k in range(moved.shape[1]):
+        if kept != 1.0:
+            for r in range(width):
+                at.whole[k, r] -= (1.0 - kept) * part[k, r]
+                part[k, r] *= kept
+        for i in range(moved.shape[0]):
+            weight = moved[i, k]
+            if weight != 0.0:
+                for r in range(width):
+                    change = weight * side.rows[lo + i, r]
+                    part[k, r] += change
+                    at.whole[k, r] += change

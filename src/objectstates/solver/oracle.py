@@ -1,0 +1,163 @@
+"""Linear minimisation over the labellings of one clip: the oracle of Frank-Wolfe.
+
+A labelling gives every row of a clip (a tracklet, or a chunk) a state 1..K or none (0), such that
+
+* no two labelled rows overlap in time,
+* every row of state k lies before every row of state k + 1,
+* every state is used: at least once, or exactly once.
+
+The paper finds the cheapest labelling as a path through a matrix with memory rows (Appendix C).
+Here the rows are sorted by end time, ``before[j]`` counts those that end no later than the j-th
+starts, and with V_0 = 0
+
+    V_k[j] = min(V_k[j-1],  min(V_{k-1}[before[j]], V_k[before[j]]) + c_k[j])
+
+is the cheapest way to have used the states 1..k among the first j rows: the same set, exact for any
+overlap and any size of costs, in O(m K) after the sort. For "exactly one" the second V_k is left
+out; with K = 1 that is the salient action. A forbidden entry has an infinite cost.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.solver.compiled import compiled
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Labels = npt.NDArray[np.int8]
+
+_SKIP, _FIRST, _AGAIN = 0, 1, 2  # what the recursion did with a row in state k
+
+
+class Constraints(NamedTuple):
+    """What may be labelled, for all clips one after another (N clips, M rows, K states).
+
+    offsets : (N + 1,) first row of each clip.
+    order : (M,) per clip, its rows (counted from the clip's first) sorted by end time.
+    before : (M,) per clip and position in ``order``, how many rows end no later than it starts.
+    exactly_one : every state is used exactly once per clip, instead of at least once.
+    linear : (M, K) cost of each label beside the clustering cost; infinite where it is forbidden.
+    times : (M,) the instant that stands for each row, in seconds.
+    """
+
+    offsets: Ints
+    order: Ints
+    before: Ints
+    exactly_one: bool
+    linear: Floats
+    times: Floats
+
+    @property
+    def n_clips(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.linear)
+
+
+def ordered_states(
+    start: Floats,
+    end: Floats,
+    offsets: Ints,
+    *,
+    linear: Floats,
+    times: Floats | None = None,
+    exactly_one: bool = False,
+) -> Constraints:
+    """Ordered states on half-open intervals ``[start, end)``; equal times do not overlap."""
+    order = np.empty(len(start), np.int64)
+    before = np.empty(len(start), np.int64)
+    for lo, hi in zip(offsets[:-1], offsets[1:], strict=True):
+        by_end = np.lexsort((start[lo:hi], end[lo:hi]))
+        order[lo:hi] = by_end
+        before[lo:hi] = np.searchsorted(end[lo:hi][by_end], start[lo:hi][by_end], side="right")
+    if times is None:
+        times = (start + end) / 2
+    return Constraints(
+        offsets.astype(np.int64), order, before, exactly_one, _real(linear), _real(times)
+    )
+
+
+def one_row(offsets: Ints, *, linear: Floats, times: Floats) -> Constraints:
+    """Exactly one row per clip (the salient action), so that overlap is no matter."""
+    order = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+    before = np.zeros(offsets[-1], np.int64)
+    return Constraints(offsets.astype(np.int64), order, before, True, _real(linear), _real(times))
+
+
+def _real(values: Floats) -> Floats:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def feasible(constraints: Constraints) -> npt.NDArray[np.bool_]:
+    """Which clips admit any labelling at all, (N,)."""
+    costs = np.where(np.isinf(constraints.linear), np.inf, 0.0)
+    values, _ = label_clips(costs, constraints)
+    return np.isfinite(values)
+
+
+@compiled
+def cheapest_labels(
+    costs: Floats, order: Ints, before: Ints, exactly_one: bool, labels: Labels
+) -> float:
+    """Write the labelling of least total cost into ``labels``; return that cost.
+
+    ``costs`` is (m, K). When no labelling is possible the cost is infinite and the labels are 0.
+    Of equally cheap labellings the one with fewer, earlier rows is taken.
+    """
+    m, n_states = costs.shape
+    value = np.full((n_states + 1, m + 1), np.inf)
+    value[0] = 0.0
+    move = np.zeros((n_states + 1, m + 1), np.int8)
+    for j in range(1, m + 1):
+        row, p = order[j - 1], before[j - 1]
+        for k in range(1, n_states + 1):
+            base, kind = value[k - 1, p], _FIRST
+            if not exactly_one and value[k, p] < base:
+                base, kind = value[k, p], _AGAIN
+            taken = base + costs[row, k - 1]
+            if taken < value[k, j - 1]:
+                value[k, j], move[k, j] = taken, kind
+            else:
+                value[k, j] = value[k, j - 1]
+    labels[:] = 0
+    if value[n_states, m] == np.inf:
+        return np.inf
+    k, j = n_states, m
+    while k > 0:
+        if move[k, j] == _SKIP:
+            j -= 1
+            continue
+        labels[order[j - 1]] = k
+        earlier_state = move[k, j] == _FIRST
+        j = before[j - 1]
+        if earlier_state:
+            k -= 1
+    return value[n_states, m]
+
+
+def label_clips(costs: Floats, constraints: Constraints) -> tuple[Floats, Labels]:
+    """:func:`cheapest_labels` for every clip: the costs (N,) and the labels (M,)."""
+    labels = np.zeros(len(costs), np.int8)
+    return _label_clips(costs, constraints, labels), labels
+
+
+@compiled
+def _label_clips(costs: Floats, constraints: Constraints, labels: Labels) -> Floats:
+    offsets = constraints.offsets
+    values = np.empty(len(offsets) - 1)
+    for n in range(len(offsets) - 1):
+        lo, hi = offsets[n], offsets[n + 1]
+        values[n] = cheapest_labels(
+            costs[lo:hi],
+            constraints.order[lo:hi],
+            constraints.before[lo:hi],
+            constraints.exactly_one,
+            labels[lo:hi],
+        )
+    return values

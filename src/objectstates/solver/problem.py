@@ -1,0 +1,292 @@
+"""The relaxed joint problem: two clustering costs, their constraints, and what couples them.
+
+    h(Z, Y) = f(Z) + g(Y) + <linear, Y> + nu/T sum_n d(Z_n, Y_n)
+
+over the convex hull of the labellings of every clip. Z (action; T rows, K = 1, exactly one per clip)
+and Y (states; M rows, K = 2) are two :class:`Side` objects of one make. d penalises state 1 after
+the action and state 2 before it, by the seconds between them; it is bilinear and local to a clip.
+A side without rows is simply absent: that is how states or actions are discovered alone.
+
+Nothing here knows of videos: rows, times, labels and costs only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from objectstates.solver.compiled import compiled
+from objectstates.solver.cost import ClusteringCost
+from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
+
+
+class Side(NamedTuple):
+    """All that is fixed about one of the two label matrices, as arrays for the kernels.
+
+    rows, dense : the factor of the clustering cost (see ``cost.py``), (M, r).
+    blocks : the diagonal blocks A_nn of all clips, flattened one after another; clip n's begins at
+        ``block_offsets[n]``.
+    """
+
+    constraints: Constraints
+    rows: Floats
+    dense: bool
+    blocks: Floats
+    block_offsets: Ints
+
+
+class Iterate(NamedTuple):
+    """A point of one side's feasible set, with what makes a step from it cheap. Mutable arrays.
+
+    labels : (M, K) relaxed labels.
+    parts : (N, K, r) per clip the sum of label times factor row; ``whole`` (K, r) is their sum.
+        When the factor is dense, ``whole`` is (A Y)' itself.
+    vertices : (capacity, M) labellings; clip n's labels are the convex combination of its first
+        ``counts[n]`` with ``weights[n]``, (N, capacity).
+    """
+
+    labels: Floats
+    parts: Floats
+    whole: Floats
+    vertices: Labels
+    weights: Floats
+    counts: Ints
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The parts of h, in the paper's units."""
+
+    action: float
+    state: float
+    joint: float
+
+    @property
+    def total(self) -> float:
+        return self.action + self.state + self.joint
+
+
+@dataclass(frozen=True)
+class JointProblem:
+    """Both sides over the same N clips, and the weight of their coupling (the paper's nu)."""
+
+    action: Side
+    state: Side
+    nu: float
+
+    @property
+    def n_clips(self) -> int:
+        return self.state.constraints.n_clips
+
+    @property
+    def coupling(self) -> float:
+        """nu/T, per second of disorder; 0 when either side is absent."""
+        n_chunks, n_tracklets = self.action.constraints.n_rows, self.state.constraints.n_rows
+        return self.nu / n_chunks if n_chunks and n_tracklets else 0.0
+
+    def with_nu(self, nu: float) -> JointProblem:
+        return JointProblem(self.action, self.state, nu)
+
+    def terms(self, action: Iterate, state: Iterate) -> Terms:
+        """The relaxed objective."""
+        return Terms(
+            action=_quadratic(self.action, action) + _linear(self.action, action.labels),
+            state=_quadratic(self.state, state) + _linear(self.state, state.labels),
+            joint=self.coupling * disorder(self.action, self.state, action.labels, state.labels),
+        )
+
+    def integer_terms(self, action: Labels, state: Labels) -> Terms:
+        """The objective of integer labels (T,) and (M,), at the cost of the labelled rows alone."""
+        z, y = one_hot(action, 1), one_hot(state, 2)
+        return Terms(
+            action=_integer_quadratic(self.action, action) + _linear(self.action, z),
+            state=_integer_quadratic(self.state, state) + _linear(self.state, y),
+            joint=self.coupling * disorder(self.action, self.state, z, y),
+        )
+
+    def gap(self, action: Iterate, state: Iterate) -> float:
+        """Frank-Wolfe gap over the whole product set; bounds the suboptimality when nu = 0."""
+        return _gap(self.action, self.state, self.coupling, action, state)
+
+
+def make_side(cost: ClusteringCost, constraints: Constraints) -> Side:
+    """Put a factored cost and its constraints together."""
+    offsets = constraints.offsets
+    block_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) ** 2)]).astype(np.int64)
+    blocks = np.empty(block_offsets[-1])
+    for n, (lo, hi) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        rows = cost.rows[lo:hi]
+        block = rows[:, lo:hi] if cost.dense else np.eye(hi - lo) - rows @ rows.T
+        blocks[block_offsets[n] : block_offsets[n + 1]] = block.ravel()
+    return Side(constraints, cost.rows, cost.dense, blocks, block_offsets)
+
+
+@compiled
+def one_hot(labels: Labels, n_states: int) -> Floats:
+    """(m,) labels 0..K as an (m, K) matrix."""
+    matrix = np.zeros((len(labels), n_states))
+    for i in range(len(labels)):
+        if labels[i] > 0:
+            matrix[i, labels[i] - 1] = 1.0
+    return matrix
+
+
+def vertex(side: Side, labels: Labels) -> Iterate:
+    """The iterate that is one labelling, (M,)."""
+    n_clips, n_states = side.constraints.n_clips, side.constraints.linear.shape[1]
+    iterate = Iterate(
+        labels=one_hot(labels, n_states),
+        parts=np.empty((n_clips, n_states, side.rows.shape[1])),
+        whole=np.empty((n_states, side.rows.shape[1])),
+        vertices=labels[None].astype(np.int8),
+        weights=np.ones((n_clips, 1)),
+        counts=np.ones(n_clips, np.int64),
+    )
+    refresh(side, iterate)
+    return iterate
+
+
+def refresh(side: Side, iterate: Iterate) -> None:
+    """Recompute the running sums from the labels, so that rounding errors don't pile up."""
+    offsets = side.constraints.offsets
+    for n, (lo, hi) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        iterate.parts[n] = iterate.labels[lo:hi].T @ side.rows[lo:hi]
+    np.sum(iterate.parts, axis=0, out=iterate.whole)
+
+
+def residual(side: Side, iterate: Iterate) -> Floats:
+    """A Y, (M, K): the labels minus the scores of the classifier they imply."""
+    if side.dense:
+        return iterate.whole.T.copy()
+    return iterate.labels - side.rows @ iterate.whole.T
+
+
+def _quadratic(side: Side, iterate: Iterate) -> float:
+    """tr(Y' A Y) / 2M."""
+    if side.dense:
+        product = float(np.vdot(iterate.labels.T, iterate.whole))
+    else:
+        labels, whole = iterate.labels, iterate.whole
+        product = float(np.vdot(labels, labels) - np.vdot(whole, whole))
+    return product / (2 * max(side.constraints.n_rows, 1))
+
+
+def _integer_quadratic(side: Side, labels: Labels) -> float:
+    product = 0.0
+    for state in range(1, side.constraints.linear.shape[1] + 1):
+        chosen = np.flatnonzero(labels == state)
+        if side.dense:
+            product += float(side.rows[np.ix_(chosen, chosen)].sum())
+        else:
+            product += len(chosen) - float(np.square(side.rows[chosen].sum(axis=0)).sum())
+    return product / (2 * max(side.constraints.n_rows, 1))
+
+
+def _linear(side: Side, labels: Floats) -> float:
+    used = labels != 0  # a forbidden entry is infinite, and never used
+    return float(side.constraints.linear[used] @ labels[used])
+
+
+@compiled
+def disorder(action: Side, state: Side, z: Floats, y: Floats) -> float:
+    """sum_n d(Z_n, Y_n), in seconds: the bilinear form of the paper's distortion."""
+    total = 0.0
+    for n in range(len(state.constraints.offsets) - 1):
+        first = action.constraints.offsets[n]
+        pull = action_pull(action, state, n, y)
+        for t in range(len(pull)):
+            total += z[first + t, 0] * pull[t, 0]
+    return total
+
+
+@compiled
+def action_pull(action: Side, state: Side, n: int, y: Floats) -> Floats:
+    """For each action row of clip n, the seconds by which the states disagree with it, (T_n, 1)."""
+    first, last = action.constraints.offsets[n], action.constraints.offsets[n + 1]
+    pull = np.zeros((last - first, 1))
+    for i in range(state.constraints.offsets[n], state.constraints.offsets[n + 1]):
+        if y[i, 0] != 0.0 or y[i, 1] != 0.0:
+            for t in range(last - first):
+                late = state.constraints.times[i] - action.constraints.times[first + t]
+                pull[t, 0] += y[i, 0] * max(late, 0.0) + y[i, 1] * max(-late, 0.0)
+    return pull
+
+
+@compiled
+def state_pull(action: Side, state: Side, n: int, z: Floats) -> Floats:
+    """For each tracklet of clip n and state, the seconds by which the action disagrees, (M_n, 2)."""
+    lo, hi = state.constraints.offsets[n], state.constraints.offsets[n + 1]
+    pull = np.zeros((hi - lo, 2))
+    for t in range(action.constraints.offsets[n], action.constraints.offsets[n + 1]):
+        if z[t, 0] != 0.0:
+            for i in range(hi - lo):
+                late = state.constraints.times[lo + i] - action.constraints.times[t]
+                pull[i, 0] += z[t, 0] * max(late, 0.0)
+                pull[i, 1] += z[t, 0] * max(-late, 0.0)
+    return pull
+
+
+@compiled
+def block_gradient(side: Side, at: Iterate, n: int, coupling: float, pull: Floats) -> Floats:
+    """The gradient of h in clip n's entries of one side, (m, K); infinite where forbidden."""
+    lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
+    n_rows, n_states = side.constraints.linear.shape
+    gradient = np.empty((hi - lo, n_states))
+    for i in range(hi - lo):
+        for k in range(n_states):
+            if side.dense:
+                product = at.whole[k, lo + i]
+            else:
+                explained = 0.0
+                for r in range(side.rows.shape[1]):
+                    explained += side.rows[lo + i, r] * at.whole[k, r]
+                product = at.labels[lo + i, k] - explained
+            linear = side.constraints.linear[lo + i, k]
+            gradient[i, k] = product / n_rows + linear + coupling * pull[i, k]
+    return gradient
+
+
+@compiled
+def inner_product(gradient: Floats, labels: Floats) -> float:
+    """<gradient, labels>, where a forbidden entry (infinite times zero) counts nothing."""
+    total = 0.0
+    for i in range(labels.shape[0]):
+        for k in range(labels.shape[1]):
+            if labels[i, k] != 0.0:
+                total += gradient[i, k] * labels[i, k]
+    return total
+
+
+@compiled
+def best_response(side: Side, n: int, gradient: Floats, labels: Labels) -> float:
+    """The oracle for clip n: write the labelling that minimises <gradient, .>, return its value."""
+    lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
+    order, before = side.constraints.order[lo:hi], side.constraints.before[lo:hi]
+    return cheapest_labels(gradient, order, before, side.constraints.exactly_one, labels)
+
+
+@compiled
+def _gap(
+    action: Side, state: Side, coupling: float, action_at: Iterate, state_at: Iterate
+) -> float:
+    """max over all labellings of <gradient, here - there>."""
+    gap = 0.0
+    for n in range(len(state.constraints.offsets) - 1):
+        pull = action_pull(action, state, n, state_at.labels)
+        gap += _side_gap(action, action_at, n, coupling, pull)
+        pull = state_pull(action, state, n, action_at.labels)
+        gap += _side_gap(state, state_at, n, coupling, pull)
+    return gap
+
+
+@compiled
+def _side_gap(side: Side, at: Iterate, n: int, coupling: float, pull: Floats) -> float:
+    lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
+    if lo == hi:
+        return 0.0
+    gradient = block_gradient(side, at, n, coupling, pull)
+    labels = np.empty(hi - lo, np.int8)
+    least = best_response(side, n, gradient, labels)
+    return inner_product(gradient, at.labels[lo:hi]) - least

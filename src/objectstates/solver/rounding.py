@@ -1,0 +1,103 @@
+"""Joint rounding (Algorithm 1 of the paper): integer labels from fixed classifiers.
+
+With the scores s = X_v W_v + b and S = X_s W_s + b fixed, every clip minimises
+
+    (1 - 2 s_t) / 2T  +  sum over labelled rows of (1 - 2 S_ik) / 2M + linear_ik + nu/T d_ik(t)
+
+over its action row t and its states, exactly (the squares are linear on 0/1 labels). The recursion
+of ``oracle.py`` runs for all t of a clip at once, t being the innermost, contiguous axis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from objectstates.solver.compiled import compiled
+from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
+
+
+def joint_rounding(
+    action: Constraints,
+    state: Constraints,
+    action_scores: Floats,
+    state_scores: Floats,
+    *,
+    action_weight: float,
+    state_weight: float,
+    coupling: float,
+) -> tuple[Labels, Labels]:
+    """The best integer labels, (T,) of 0/1 and (M,) of 0/1/2, of every clip.
+
+    ``action_weight`` is 1/2T, ``state_weight`` 1/2M and ``coupling`` nu/T, with the T and M of the
+    clips that the classifiers (scores (T, 1) and (M, 2)) were learned on. A side without rows is
+    absent; every clip must be feasible.
+    """
+    action_costs = action_weight * (1 - 2 * action_scores) + action.linear
+    state_costs = state_weight * (1 - 2 * state_scores) + state.linear
+    action_labels = np.zeros(action.n_rows, np.int8)
+    state_labels = np.zeros(state.n_rows, np.int8)
+    _round_clips(action, state, action_costs, state_costs, coupling, action_labels, state_labels)
+    return action_labels, state_labels
+
+
+@compiled
+def _round_clips(
+    action: Constraints,
+    state: Constraints,
+    action_costs: Floats,
+    state_costs: Floats,
+    coupling: float,
+    action_labels: Labels,
+    state_labels: Labels,
+) -> None:
+    for n in range(len(state.offsets) - 1):
+        first, last = action.offsets[n], action.offsets[n + 1]
+        lo, hi = state.offsets[n], state.offsets[n + 1]
+        costs, times = state_costs[lo:hi].copy(), state.times[lo:hi]
+        order, before = state.order[lo:hi], state.before[lo:hi]
+        if first < last:
+            values = action_costs[first:last, 0].copy()
+            if lo < hi:
+                values += _least_costs(
+                    costs,
+                    times,
+                    order,
+                    before,
+                    state.exactly_one,
+                    coupling,
+                    action.times[first:last],
+                )
+            best = first + np.argmin(values)
+            action_labels[best] = 1
+            for i in range(hi - lo):
+                late = times[i] - action.times[best]
+                costs[i, 0] += coupling * max(late, 0.0)
+                costs[i, 1] += coupling * max(-late, 0.0)
+        if lo < hi:
+            cheapest_labels(costs, order, before, state.exactly_one, state_labels[lo:hi])
+
+
+@compiled
+def _least_costs(
+    costs: Floats,
+    times: Floats,
+    order: Ints,
+    before: Ints,
+    exactly_one: bool,
+    coupling: float,
+    action_times: Floats,
+) -> Floats:
+    """The least cost of the two states of a clip, for each of the action's possible times."""
+    m, n_times = len(costs), len(action_times)
+    one = np.full((m + 1, n_times), np.inf)  # V_1 and V_2 of oracle.py
+    both = np.full((m + 1, n_times), np.inf)
+    for j in range(1, m + 1):
+        row, p = order[j - 1], before[j - 1]
+        first, second, time = costs[row, 0], costs[row, 1], times[row]
+        for t in range(n_times):
+            late = time - action_times[t]
+            base = 0.0 if exactly_one else min(0.0, one[p, t])
+            one[j, t] = min(one[j - 1, t], base + first + coupling * max(late, 0.0))
+            base = one[p, t] if exactly_one else min(one[p, t], both[p, t])
+            both[j, t] = min(both[j - 1, t], base + second + coupling * max(-late, 0.0))
+    return both[m]
