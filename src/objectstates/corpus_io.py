@@ -1,0 +1,253 @@
+"""A corpus on disk: Parquet tables and a JSON header (the format is told in ``corpus.py``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from objectstates import storage
+from objectstates.corpus import (
+    FORMAT_VERSION,
+    HEADER,
+    UNKNOWN,
+    Array,
+    Chunks,
+    Corpus,
+    Tracklets,
+)
+from objectstates.errors import CorpusError
+
+_ROWS_PER_GROUP = 4096  # a reader holds one group of features beside what it has read
+_BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
+
+
+def write_corpus(corpus: Corpus, path: Path) -> None:
+    with storage.whole_folder(path, HEADER, CorpusError) as folder:
+        tracklets, chunks = corpus.tracklets, corpus.chunks
+        header = {
+            "format_version": FORMAT_VERSION,
+            "clips": len(corpus),
+            "tracklets": {"rows": len(tracklets.start), "feature_size": tracklets.features.shape[1]},
+            "chunks": {"rows": len(chunks.start), "feature_size": chunks.features.shape[1]},
+            "info": corpus.info,
+        }
+        storage.write_json(folder / HEADER, header)
+        clips = {
+            "clip": pa.array(corpus.clip_ids, pa.string()),
+            "video": pa.array(corpus.videos, pa.string()),
+            "start": pa.array([s and s[0] for s in corpus.spans], pa.float64()),
+            "end": pa.array([s and s[1] for s in corpus.spans], pa.float64()),
+        }
+        pq.write_table(pa.table(clips), folder / "clips.parquet")
+        boxes = pa.StructArray.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(tracklets.boxes.T, _BOX)],
+            fields=list(_BOX),
+        )
+        _write(folder / "tracklets.parquet", corpus, tracklets, {
+            "score": pa.array(tracklets.score),
+            "allowed_1": pa.array(tracklets.allowed[:, 0]),
+            "allowed_2": pa.array(tracklets.allowed[:, 1]),
+            "boxes": pa.ListArray.from_arrays(pa.array(tracklets.box_offsets, pa.int32()), boxes),
+        })  # fmt: skip
+        _write(folder / "chunks.parquet", corpus, chunks, {"allowed": pa.array(chunks.allowed)})
+
+
+def _write(path: Path, corpus: Corpus, table: Tracklets | Chunks, more: dict[str, Any]) -> None:
+    owner = np.repeat(np.arange(len(corpus), dtype=np.int32), np.diff(table.offsets))
+    size = table.features.shape[1]
+    columns = {
+        "clip": pa.DictionaryArray.from_arrays(owner, pa.array(corpus.clip_ids, pa.string())),
+        "start": pa.array(table.start),
+        "end": pa.array(table.end),
+        "time": pa.array(table.time),
+        "label": pa.array(table.label, mask=table.label == UNKNOWN),
+        **more,
+        "feature": pa.FixedSizeListArray.from_arrays(
+            pa.array(np.ascontiguousarray(table.features).ravel()), size
+        ),
+    }
+    pq.write_table(
+        pa.table(columns),
+        path,
+        row_group_size=_ROWS_PER_GROUP,
+        use_dictionary=["clip"],
+        compression={name: "NONE" if name == "feature" else "SNAPPY" for name in columns},
+    )
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """The header alone: enough to say what a corpus holds without reading it."""
+    return storage.read_header(path, HEADER, FORMAT_VERSION, CorpusError)
+
+
+def read_corpus(path: Path) -> Corpus:
+    header = read_header(path)
+    with _Table(path / "clips.parquet") as clips:
+        ids = clips.required("clip").to_pylist()
+        videos = clips.optional("video", [None] * len(ids))
+        starts = clips.optional("start", [None] * len(ids))
+        ends = clips.optional("end", [None] * len(ids))
+    spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
+    with _Table(path / "tracklets.parquet") as table:
+        tracklets = _read_tracklets(table, ids)
+    with _Table(path / "chunks.parquet") as table:
+        chunks = _read_chunks(table, ids)
+    try:
+        return Corpus(
+            tuple(ids), tracklets, chunks, tuple(videos), tuple(spans), header.get("info") or {}
+        )
+    except CorpusError as problem:
+        raise CorpusError(f"{path}: {problem}") from None
+
+
+def _read_tracklets(table: _Table, ids: list[str]) -> Tracklets:
+    n = table.n_rows
+    start, end = table.numbers("start"), table.numbers("end")
+    boxes = table.column("boxes")
+    flat = boxes.combine_chunks() if boxes is not None and n else None
+    return Tracklets(
+        offsets=table.clip_offsets(ids),
+        start=start,
+        end=end,
+        time=table.numbers("time", (start + end) / 2),
+        score=table.numbers("score", np.ones(n)),
+        allowed=np.stack(
+            [
+                table.numbers("allowed_1", np.ones(n)).astype(bool),
+                table.numbers("allowed_2", np.ones(n)).astype(bool),
+            ],
+            axis=1,
+        ),
+        label=table.numbers("label", np.full(n, np.nan), missing=UNKNOWN).astype(np.int8),
+        features=table.features(),
+        boxes=_box_rows(flat),
+        box_offsets=np.zeros(n + 1, np.int64) if flat is None else _box_offsets(flat),
+    )
+
+
+def _read_chunks(table: _Table, ids: list[str]) -> Chunks:
+    n = table.n_rows
+    start, end = table.numbers("start"), table.numbers("end")
+    return Chunks(
+        offsets=table.clip_offsets(ids),
+        start=start,
+        end=end,
+        time=table.numbers("time", (start + end) / 2),
+        allowed=table.numbers("allowed", np.ones(n)).astype(bool),
+        label=table.numbers("label", np.full(n, np.nan), missing=UNKNOWN).astype(np.int8),
+        features=table.features(),
+    )
+
+
+def _box_offsets(boxes: pa.ListArray) -> Array:
+    return boxes.offsets.to_numpy().astype(np.int64) - boxes.offsets[0].as_py()
+
+
+def _box_rows(boxes: pa.ListArray | None) -> Array:
+    if boxes is None:
+        return np.empty((0, 5))
+    rows = boxes.flatten()
+    columns = [rows.field(name).to_numpy(zero_copy_only=False) for name in ("time", "x1", "y1", "x2", "y2")]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+class _Table:
+    """One Parquet file of a corpus, with errors that name it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = pq.ParquetFile(path, memory_map=True)
+        except FileNotFoundError:
+            raise CorpusError(f"{path} is missing: make the corpus again") from None
+        except (OSError, pa.ArrowException) as problem:
+            raise CorpusError(f"{path} cannot be read as Parquet: {problem}") from problem
+
+    def __enter__(self) -> _Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    def column(self, name: str) -> Any:
+        """A column, or None where the table has none of that name."""
+        if name not in self._file.schema_arrow.names:
+            return None
+        try:
+            return self._file.read([name]).column(name)
+        except (OSError, pa.ArrowException) as problem:
+            raise CorpusError(f"{self.path}: column {name} cannot be read: {problem}") from problem
+
+    def required(self, name: str) -> Any:
+        column = self.column(name)
+        if column is None:
+            raise CorpusError(f"{self.path} has no column {name!r}, which every corpus needs")
+        return column
+
+    def optional(self, name: str, default: list[Any]) -> list[Any]:
+        column = self.column(name)
+        return default if column is None else list(column.to_pylist())
+
+    def numbers(self, name: str, default: Array | None = None, missing: float | None = None) -> Array:
+        """A column as float64; nulls become ``missing``, or are an error when there is none."""
+        column = self.required(name) if default is None else self.column(name)
+        if column is None:
+            values = default if default is not None else np.empty(0)
+            return np.nan_to_num(values, nan=missing) if missing is not None else values
+        try:
+            values = column.cast(pa.float64())
+        except pa.ArrowException as problem:
+            raise CorpusError(f"{self.path}: column {name} must be numbers") from problem
+        if missing is not None:
+            values = values.fill_null(missing)
+        elif values.null_count:
+            raise CorpusError(f"{self.path}: column {name} has rows without a value")
+        return np.asarray(values.to_numpy(), np.float64)
+
+    def clip_offsets(self, ids: list[str]) -> Array:
+        """Where each clip's rows begin; they must stand together, in the order of the clips."""
+        names = self.required("clip").to_pylist()
+        position = {clip_id: n for n, clip_id in enumerate(ids)}
+        for name in set(names) - set(position):
+            raise CorpusError(f"{self.path}: clip {name!r} is not in clips.parquet")
+        owners = np.array([position[name] for name in names], np.int64)
+        if (np.diff(owners) < 0).any():
+            raise CorpusError(
+                f"{self.path}: rows must stand in the order of clips.parquet, each clip's together"
+            )
+        return np.searchsorted(owners, np.arange(len(ids) + 1)).astype(np.int64)
+
+    def features(self) -> Array:
+        """The features (n, d) as float32, copied group by group so that they are held once."""
+        if "feature" not in self._file.schema_arrow.names:
+            raise CorpusError(f"{self.path} has no column 'feature', which every corpus needs")
+        features: Array | None = None
+        done = 0
+        for batch in self._file.iter_batches(_ROWS_PER_GROUP, columns=["feature"]):
+            rows = self._feature_rows(batch.column(0), None if features is None else features.shape[1])
+            if features is None:
+                features = np.empty((self.n_rows, rows.shape[1]), np.float32)
+            features[done : done + len(rows)] = rows
+            done += len(rows)
+        return np.empty((0, 1), np.float32) if features is None else features
+
+    def _feature_rows(self, column: Any, size: int | None) -> Array:
+        try:
+            if column.null_count:
+                raise CorpusError(f"{self.path}: some rows have no feature")
+            if size is None:
+                size = len(column[0])
+            column = column.cast(pa.list_(pa.float32(), size))
+            return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(-1, size)
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise CorpusError(
+                f"{self.path}: features must be lists of {size} float32 numbers each"
+            ) from problem

@@ -1,0 +1,467 @@
+"""JointDiscovery: from a corpus to object states and action times."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from objectstates import formulation
+from objectstates.corpus import Array, Corpus
+from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
+from objectstates.result import Classifier, Result, SkippedClip
+from objectstates.solver.cost import factorise, linear_classifier
+from objectstates.solver.frank_wolfe import (
+    Progress,
+    Solution,
+    Solver,
+    classifier_scores,
+    minimise,
+)
+from objectstates.solver.oracle import Constraints
+from objectstates.solver.problem import JointProblem, Terms, make_side
+from objectstates.solver.rounding import joint_rounding
+
+ConstraintName = Literal["at_least_one", "exactly_one"]
+Target = Literal["joint", "state", "action"]
+OnInfeasible = Literal["skip", "raise"]
+
+
+class InfeasibleClipWarning(UserWarning):
+    """Clips were left out because they admit no labelling."""
+
+
+@dataclass(frozen=True)
+class FitProgress:
+    """What a callback of :meth:`JointDiscovery.fit` sees after every pass.
+
+    ``objective`` and ``gap`` are those of the relaxed problem (while it starts, at the coupling of
+    the moment); ``rounded`` is the lowest objective of integer labels so far, infinite at first.
+    """
+
+    restart: int
+    stage: Literal["start", "joint"]
+    passes: int
+    objective: float
+    gap: float
+    rounded: float
+
+
+@dataclass(eq=False)
+class JointDiscovery:
+    """Discover two object states and the action between them, in all clips of a corpus at once.
+
+    Parameters
+    ----------
+    nu : weight of the coupling of states and action; 1 is the paper's.
+    mu, lam : ridge weights of the state and the action classifier; the paper's by default.
+    detection_weight : weight of the detector's scores (row g of the paper's table): labelling
+        tracklet i costs ``detection_weight * (1 - score_i) / M``.
+    constraint : each state labels "at_least_one" tracklet of a clip, or "exactly_one".
+    target : what is sought: "joint", or the "state" or the "action" alone.
+    solver : "block", Frank-Wolfe clip by clip, or "full", the paper's.
+    tol : stop when the duality gap is at most this share of the relaxed objective ...
+    max_passes : ... or after this many passes over all clips.
+    restarts : how many runs, from different random labels; the lowest rounded objective is kept.
+    seed : of all random choices.
+    on_infeasible : "skip" leaves out clips that admit no labelling, with a warning; "raise" raises.
+
+    Attributes
+    ----------
+    labels_ : (M,) state 0, 1 or 2 of every tracklet of the corpus.
+    action_chunk_ : (N,) the action's chunk within each clip, -1 where there is none.
+    action_time_ : (N,) its time in seconds, NaN where there is none.
+    objective_ : objective of these labels; ``relaxed_objective_``, ``gap_``, ``n_iter_`` and
+        ``converged_`` tell of the relaxed solution.
+    skipped_ : the clips left out, with reasons.
+    result_ : all of it, as a :class:`~objectstates.result.Result`.
+
+    Examples
+    --------
+    >>> from objectstates.synthetic import synthetic_corpus
+    >>> model = JointDiscovery(seed=0).fit(synthetic_corpus(n_clips=8, seed=0))
+    >>> model.gap_ <= 0.01 * model.relaxed_objective_
+    True
+    >>> model.predict(synthetic_corpus(n_clips=2, seed=1)).action_chunk.shape
+    (2,)
+    """
+
+    nu: float = 1.0
+    mu: float = 1e-4
+    lam: float = 1e-2
+    detection_weight: float = 0.0
+    constraint: ConstraintName = "at_least_one"
+    target: Target = "joint"
+    solver: Solver = "block"
+    tol: float = 0.01
+    max_passes: int = 500
+    restarts: int = 1
+    seed: int = 0
+    on_infeasible: OnInfeasible = "skip"
+
+    def fit(
+        self, corpus: Corpus, callback: Callable[[FitProgress], bool | None] | None = None
+    ) -> JointDiscovery:
+        """Discover in ``corpus``. ``callback`` is called after every pass; true from it stops."""
+        self._check_settings()
+        clock = _Clock()
+        skipped, kept = self._leave_out_infeasible(corpus)
+        action, state = self._constraints(kept, len(kept.tracklets.start))
+        problem = JointProblem(
+            make_side(factorise(kept.chunks.features[: action.n_rows], self.lam), action),
+            make_side(factorise(kept.tracklets.features[: state.n_rows], self.mu), state),
+            self.nu,
+        )
+        clock.lap("factorise")
+        runs = [self._run(problem, restart, callback) for restart in range(self.restarts)]
+        rounding, solution = min(runs, key=lambda run: run[0].terms.total)
+        clock.lap("solve")
+        classifiers = self._classifiers(kept, rounding)
+        clock.lap("classify")
+        self.result_ = Result(
+            **_columns(
+                kept,
+                rounding.action,
+                rounding.state,
+                rounding.action_scores,
+                rounding.state_scores,
+            ),
+            classifiers=classifiers,
+            settings=self.get_params(),
+            skipped=skipped,
+            summary={
+                "kind": "fit",
+                "versions": _versions(),
+                "seed": self.seed,
+                "corpus": _sizes(corpus),
+                "objective": {"total": rounding.terms.total, **asdict(rounding.terms)},
+                "relaxed_objective": solution.terms.total,
+                "relaxed_terms": asdict(solution.terms),
+                "duality_gap": solution.gap,
+                "converged": solution.converged,
+                "passes": solution.passes,
+                "rounded_at_pass": rounding.passes,
+                "seconds": clock.seconds,
+            },
+        )
+        self._learned(corpus)
+        return self
+
+    def predict(self, corpus: Corpus) -> Result:
+        """Label clips never seen in fit: fixed classifiers, joint rounding."""
+        self._check_fitted()
+        clock = _Clock()
+        classifiers = self.result_.classifiers
+        _check_features(corpus, classifiers)
+        skipped, kept = self._leave_out_infeasible(corpus)
+        n_chunks, action_scores = _scores(classifiers.get("action"), kept.chunks.features, 1)
+        n_tracklets, state_scores = _scores(classifiers.get("state"), kept.tracklets.features, 2)
+        labels = joint_rounding(
+            *self._constraints(kept, n_tracklets),
+            action_scores,
+            state_scores,
+            action_weight=1 / (2 * max(n_chunks, 1)),
+            state_weight=1 / (2 * max(n_tracklets, 1)),
+            coupling=self.nu / max(n_chunks, 1),
+        )
+        clock.lap("predict")
+        return Result(
+            **_columns(kept, *labels, action_scores, state_scores),
+            classifiers=classifiers,
+            settings=self.get_params(),
+            skipped=skipped,
+            summary={
+                "kind": "predict",
+                "versions": _versions(),
+                "seed": self.seed,
+                "corpus": _sizes(corpus),
+                "learned_on": self.result_.summary["corpus"],
+                "seconds": clock.seconds,
+            },
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the result folder, from which :meth:`load` restores this estimator."""
+        self._check_fitted()
+        self.result_.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> JointDiscovery:
+        """The estimator that wrote the result folder ``path``, ready to predict."""
+        result = Result.load(path)
+        if result.summary.get("kind") != "fit":
+            raise ResultError(f"{path} holds predictions: give the folder that fit wrote")
+        try:
+            model = cls(**result.settings)
+            model._check_settings()
+        except (TypeError, SettingError) as problem:
+            raise ResultError(f"{path}: its settings cannot be restored: {problem}") from None
+        model.result_ = result
+        return model
+
+    # --- scikit-learn manners --------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings by name."""
+        return {setting.name: getattr(self, setting.name) for setting in fields(self)}
+
+    def set_params(self, **settings: Any) -> JointDiscovery:
+        """Change settings by name."""
+        for name, value in settings.items():
+            if name not in self.get_params():
+                raise SettingError(f"no setting {name!r}; there are {', '.join(self.get_params())}")
+            setattr(self, name, value)
+        return self
+
+    def _check_settings(self) -> None:
+        """All settings in one place; a setting's type and default come from its declaration."""
+        for name, least in (("nu", 0.0), ("detection_weight", 0.0), ("mu", None), ("lam", None),
+                            ("tol", None)):  # fmt: skip
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not math.isfinite(value) or value < 0 or (value == 0 and least is None):
+                bound = "above 0" if least is None else "of at least 0"
+                raise SettingError(f"{name} must be a number {bound}, not {value!r}")
+        for name, least_whole in (("max_passes", 1), ("restarts", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least_whole:
+                raise SettingError(
+                    f"{name} must be a whole number of at least {least_whole}, not {value!r}"
+                )
+        for name, choices in (("constraint", ConstraintName), ("target", Target),
+                              ("solver", Solver), ("on_infeasible", OnInfeasible)):  # fmt: skip
+            if getattr(self, name) not in get_args(choices):
+                raise SettingError(
+                    f"{name} must be one of {', '.join(get_args(choices))}, "
+                    f"not {getattr(self, name)!r}"
+                )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "result_"):
+            raise SettingError("nothing has been learned yet: call fit first")
+
+    # --- the pieces of fit -----------------------------------------------------------------------
+
+    def _constraints(self, corpus: Corpus, n_tracklets: int) -> tuple[Constraints, Constraints]:
+        """Both sides' constraints; the side that is not sought has no rows."""
+        action = (
+            formulation.no_action(len(corpus))
+            if self.target == "state"
+            else formulation.action_constraints(corpus)
+        )
+        state = (
+            formulation.no_states(len(corpus))
+            if self.target == "action"
+            else formulation.state_constraints(
+                corpus,
+                exactly_one=self.constraint == "exactly_one",
+                penalty=self.detection_weight / max(n_tracklets, 1),
+            )
+        )
+        return action, state
+
+    def _leave_out_infeasible(self, corpus: Corpus) -> tuple[tuple[SkippedClip, ...], Corpus]:
+        skipped = formulation.infeasible_clips(corpus, *self._constraints(corpus, 1))
+        if not skipped:
+            return skipped, corpus
+        what = f"{len(skipped)} of {len(corpus)} clips cannot be labelled"
+        named = "; ".join(f"{clip.clip}: {clip.reason}" for clip in skipped[:3])
+        named += "; ..." if len(skipped) > 3 else ""
+        if self.on_infeasible == "raise" or len(skipped) == len(corpus):
+            raise InfeasibleClipError(f"{what}: {named}")
+        warnings.warn(f"{what} and were left out: {named}", InfeasibleClipWarning, stacklevel=3)
+        names = {clip.clip for clip in skipped}
+        kept = [n for n, clip_id in enumerate(corpus.clip_ids) if clip_id not in names]
+        return skipped, corpus.select(kept)
+
+    def _run(
+        self,
+        problem: JointProblem,
+        restart: int,
+        callback: Callable[[FitProgress], bool | None] | None,
+    ) -> tuple[_Rounding, Solution]:
+        """One run of the solver; of the roundings after every pass the cheapest is kept."""
+        best: _Rounding | None = None
+
+        def after_pass(progress: Progress) -> bool | None:
+            nonlocal best
+            if progress.stage == "joint":
+                rounding = _round_relaxed(problem, progress)
+                if best is None or rounding.terms.total < best.terms.total:
+                    best = rounding
+            if callback is None:
+                return None
+            return callback(
+                FitProgress(
+                    restart,
+                    progress.stage,
+                    progress.passes,
+                    progress.objective,
+                    progress.gap,
+                    math.inf if best is None else best.terms.total,
+                )
+            )
+
+        solution = minimise(
+            problem,
+            solver=self.solver,
+            tol=self.tol,
+            max_passes=self.max_passes,
+            seed=self.seed + restart,
+            callback=after_pass,
+        )
+        if best is None:  # stopped while still starting
+            best = _round_relaxed(problem, solution)
+        return best, solution
+
+    def _classifiers(self, corpus: Corpus, rounding: _Rounding) -> dict[str, Classifier]:
+        """The classifiers behind the labels, from the relaxed point that was rounded."""
+        found = {}
+        for side, features, labels, scores, ridge in (
+            ("action", corpus.chunks.features, rounding.relaxed_action, rounding.action_scores,
+             self.lam),
+            ("state", corpus.tracklets.features, rounding.relaxed_state, rounding.state_scores,
+             self.mu),
+        ):  # fmt: skip
+            if len(labels):
+                weights, bias = linear_classifier(features, labels, labels - scores, ridge)
+                found[side] = Classifier(weights, bias, len(labels))
+        return found
+
+    def _learned(self, corpus: Corpus) -> None:
+        """Spread the result over the whole corpus, clips that were left out included."""
+        result, position = self.result_, {clip: n for n, clip in enumerate(corpus.clip_ids)}
+        where = np.array([position[clip] for clip in result.clips], np.int64)
+        rows = corpus.tracklets.offsets[where[result.tracklet_clip]] + result.tracklet_index
+        self.labels_ = np.zeros(len(corpus.tracklets.start), np.int8)
+        self.labels_[rows] = result.state
+        self.action_chunk_ = np.full(len(corpus), -1)
+        self.action_chunk_[where] = result.action_chunk
+        self.action_time_ = np.full(len(corpus), np.nan)
+        self.action_time_[where] = result.action_time
+        self.objective_ = float(result.summary["objective"]["total"])
+        self.relaxed_objective_ = float(result.summary["relaxed_objective"])
+        self.gap_ = float(result.summary["duality_gap"])
+        self.n_iter_ = int(result.summary["passes"])
+        self.converged_ = bool(result.summary["converged"])
+        self.skipped_ = result.skipped
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounding:
+    """Integer labels, the relaxed point and the classifier scores that gave them."""
+
+    action: Array  # (T,) 0/1
+    state: Array  # (M,) 0/1/2
+    action_scores: Array  # (T, 1)
+    state_scores: Array  # (M, 2)
+    relaxed_action: Array
+    relaxed_state: Array
+    terms: Terms
+    passes: int
+
+
+def _round_relaxed(problem: JointProblem, point: Progress | Solution) -> _Rounding:
+    """Round a relaxed point with the classifiers that it implies."""
+    action, state = problem.action.constraints, problem.state.constraints
+    action_scores = classifier_scores(problem.action, point.action)
+    state_scores = classifier_scores(problem.state, point.state)
+    action_labels, state_labels = joint_rounding(
+        action,
+        state,
+        action_scores,
+        state_scores,
+        action_weight=1 / (2 * max(action.n_rows, 1)),
+        state_weight=1 / (2 * max(state.n_rows, 1)),
+        coupling=problem.coupling,
+    )
+    return _Rounding(
+        action_labels,
+        state_labels,
+        action_scores,
+        state_scores,
+        point.action.labels.copy(),
+        point.state.labels.copy(),
+        problem.integer_terms(action_labels, state_labels),
+        point.passes,
+    )
+
+
+def _scores(classifier: Classifier | None, features: Array, columns: int) -> tuple[int, Array]:
+    """How many rows a classifier was learned on, and its scores; none without a classifier."""
+    if classifier is None:
+        return 0, np.empty((0, columns))
+    return classifier.n_rows, classifier.scores(features)
+
+
+def _columns(
+    corpus: Corpus, action: Array, state: Array, action_scores: Array, state_scores: Array
+) -> dict[str, Any]:
+    """The columns of a result from labels (T,) and (M,); a side that was not sought is empty."""
+    n_clips, table = len(corpus), corpus.tracklets
+    chunk = np.full(n_clips, -1)
+    action_time, action_score = np.full(n_clips, np.nan), np.full(n_clips, np.nan)
+    if len(action):
+        rows = np.flatnonzero(action)  # one per clip, in order
+        chunk = rows - corpus.chunks.offsets[:-1]
+        action_time, action_score = corpus.chunks.time[rows], action_scores[rows, 0]
+    if not len(state):
+        state = np.zeros(len(table.start), np.int8)
+        state_scores = np.full((len(table.start), 2), np.nan)
+    owner = np.repeat(np.arange(n_clips), np.diff(table.offsets))
+    return {
+        "clips": corpus.clip_ids,
+        "action_chunk": chunk,
+        "action_time": action_time,
+        "action_score": action_score,
+        "tracklet_clip": owner,
+        "tracklet_index": np.arange(len(owner)) - table.offsets[owner],
+        "tracklet_start": table.start,
+        "tracklet_end": table.end,
+        "state": state,
+        "state_scores": state_scores,
+    }
+
+
+def _check_features(corpus: Corpus, classifiers: dict[str, Classifier]) -> None:
+    features = {"state": corpus.tracklets.features, "action": corpus.chunks.features}
+    for side, classifier in classifiers.items():
+        found, expected = features[side].shape[1], len(classifier.weights)
+        if found != expected and len(features[side]):
+            raise CorpusError(
+                f"the {side} features have size {found}, but the classifier was learned on size "
+                f"{expected}: make the corpus with the same features"
+            )
+
+
+def _sizes(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "clips": len(corpus),
+        "tracklets": list(corpus.tracklets.features.shape),
+        "chunks": list(corpus.chunks.features.shape),
+    }
+
+
+def _versions() -> dict[str, str]:
+    packages = ("objectstates", "numpy", "scipy", "numba", "pyarrow")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+class _Clock:
+    """Seconds per stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage], self._last = now - self._last, now
