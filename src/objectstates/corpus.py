@@ -141,7 +141,10 @@ class Corpus:
         if clip_ids is None:
             clip_ids = [f"clip{n:0{len(str(max(n_clips - 1, 0)))}d}" for n in range(n_clips)]
         m, t = int(counts[0].sum()), int(counts[1].sum())
-        start, end = _floats("tracklet_start", tracklet_start), _floats("tracklet_end", tracklet_end)
+        start, end = (
+            _floats("tracklet_start", tracklet_start),
+            _floats("tracklet_end", tracklet_end),
+        )
         tracklets = Tracklets(
             offsets=_offsets(counts[0]),
             start=start,
@@ -415,8 +418,15 @@ def _validate(corpus: Corpus) -> None:
             f"clip {ids[empty[0]]!r} has no chunk: every clip needs at least one, leave it out"
         )
     score = corpus.tracklets.score
-    _first_bad("tracklet", "score", corpus.tracklets, ids, ~((score >= 0) & (score <= 1)), score,
-               "must lie between 0 and 1")
+    _first_bad(
+        "tracklet",
+        "score",
+        corpus.tracklets,
+        ids,
+        ~((score >= 0) & (score <= 1)),
+        score,
+        "must lie between 0 and 1",
+    )
 
 
 def _validate_lengths(kind: str, table: Tracklets | Chunks, n_clips: int) -> None:

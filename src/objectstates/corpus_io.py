@@ -26,12 +26,16 @@ _BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "
 
 
 def write_corpus(corpus: Corpus, path: Path) -> None:
+    """Write ``corpus`` as the folder ``path``, whole or not at all."""
     with storage.whole_folder(path, HEADER, CorpusError) as folder:
         tracklets, chunks = corpus.tracklets, corpus.chunks
         header = {
             "format_version": FORMAT_VERSION,
             "clips": len(corpus),
-            "tracklets": {"rows": len(tracklets.start), "feature_size": tracklets.features.shape[1]},
+            "tracklets": {
+                "rows": len(tracklets.start),
+                "feature_size": tracklets.features.shape[1],
+            },
             "chunks": {"rows": len(chunks.start), "feature_size": chunks.features.shape[1]},
             "info": corpus.info,
         }
@@ -44,7 +48,10 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
         }
         pq.write_table(pa.table(clips), folder / "clips.parquet")
         boxes = pa.StructArray.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(tracklets.boxes.T, _BOX)],
+            [
+                pa.array(column, field.type)
+                for column, field in zip(tracklets.boxes.T, _BOX, strict=True)
+            ],
             fields=list(_BOX),
         )
         _write(folder / "tracklets.parquet", corpus, tracklets, {
@@ -85,6 +92,7 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def read_corpus(path: Path) -> Corpus:
+    """Read and validate the corpus folder ``path``."""
     header = read_header(path)
     with _Table(path / "clips.parquet") as clips:
         ids = clips.required("clip").to_pylist()
@@ -144,14 +152,17 @@ def _read_chunks(table: _Table, ids: list[str]) -> Chunks:
 
 
 def _box_offsets(boxes: pa.ListArray) -> Array:
-    return boxes.offsets.to_numpy().astype(np.int64) - boxes.offsets[0].as_py()
+    offsets = boxes.offsets.to_numpy().astype(np.int64)
+    return np.asarray(offsets - offsets[0])
 
 
 def _box_rows(boxes: pa.ListArray | None) -> Array:
     if boxes is None:
         return np.empty((0, 5))
     rows = boxes.flatten()
-    columns = [rows.field(name).to_numpy(zero_copy_only=False) for name in ("time", "x1", "y1", "x2", "y2")]
+    columns = [
+        rows.field(name).to_numpy(zero_copy_only=False) for name in ("time", "x1", "y1", "x2", "y2")
+    ]
     return np.stack(columns, axis=1).astype(np.float64)
 
 
@@ -196,7 +207,9 @@ class _Table:
         column = self.column(name)
         return default if column is None else list(column.to_pylist())
 
-    def numbers(self, name: str, default: Array | None = None, missing: float | None = None) -> Array:
+    def numbers(
+        self, name: str, default: Array | None = None, missing: float | None = None
+    ) -> Array:
         """A column as float64; nulls become ``missing``, or are an error when there is none."""
         column = self.required(name) if default is None else self.column(name)
         if column is None:
@@ -232,7 +245,9 @@ class _Table:
         features: Array | None = None
         done = 0
         for batch in self._file.iter_batches(_ROWS_PER_GROUP, columns=["feature"]):
-            rows = self._feature_rows(batch.column(0), None if features is None else features.shape[1])
+            rows = self._feature_rows(
+                batch.column(0), None if features is None else features.shape[1]
+            )
             if features is None:
                 features = np.empty((self.n_rows, rows.shape[1]), np.float32)
             features[done : done + len(rows)] = rows

@@ -18,21 +18,17 @@ from objectstates import formulation
 from objectstates.corpus import Array, Corpus
 from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
 from objectstates.result import Classifier, Result, SkippedClip
+from objectstates.settings import ConstraintName, OnInfeasible, Solver, Target
 from objectstates.solver.cost import factorise, linear_classifier
 from objectstates.solver.frank_wolfe import (
     Progress,
     Solution,
-    Solver,
     classifier_scores,
     minimise,
 )
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import JointProblem, Terms, make_side
 from objectstates.solver.rounding import joint_rounding
-
-ConstraintName = Literal["at_least_one", "exactly_one"]
-Target = Literal["joint", "state", "action"]
-OnInfeasible = Literal["skip", "raise"]
 
 
 class InfeasibleClipWarning(UserWarning):
@@ -227,7 +223,12 @@ class JointDiscovery:
                             ("tol", None)):  # fmt: skip
             value = getattr(self, name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not math.isfinite(value) or value < 0 or (value == 0 and least is None):
+            if (
+                not number
+                or not math.isfinite(value)
+                or value < 0
+                or (value == 0 and least is None)
+            ):
                 bound = "above 0" if least is None else "of at least 0"
                 raise SettingError(f"{name} must be a number {bound}, not {value!r}")
         for name, least_whole in (("max_passes", 1), ("restarts", 1), ("seed", 0)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ObjectStatesError(Exception):
-    """Base of all errors raised on purpose; the command line prints its message and exits with 2."""
+    """Base of all errors raised on purpose; the command line prints them and exits with 2."""
 
 
 class CorpusError(ObjectStatesError):

@@ -9,6 +9,7 @@ stopping scores well in precision alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,11 +73,13 @@ def evaluate(result: Result, corpus: Corpus) -> Evaluation:
             action = float(corpus.chunks.label[chunk] == 1)
         rows.append(
             ClipScore(
-                clip,
-                *(_share(truth[known & (state == k)] == k) for k in (1, 2)),
-                *(_share(state[known & (truth == k)] == k) for k in (1, 2)),
-                action,
-                int((state > 0).sum()),
+                clip=clip,
+                precision_1=_share(truth[known & (state == 1)] == 1),
+                precision_2=_share(truth[known & (state == 2)] == 2),
+                recall_1=_share(state[known & (truth == 1)] == 1),
+                recall_2=_share(state[known & (truth == 2)] == 2),
+                action=action,
+                n_labels=int((state > 0).sum()),
             )
         )
     return Evaluation(tuple(rows))
@@ -86,7 +89,7 @@ def _share(right: np.ndarray) -> float:
     return float(right.mean()) if len(right) else np.nan
 
 
-def _mean(values: list[float] | list[tuple[float, float]]) -> float:
+def _mean(values: Sequence[float | tuple[float, float]]) -> float:
     known = np.array(values, np.float64)
     known = known[~np.isnan(known)]
     return float(known.mean()) if len(known) else np.nan

@@ -59,8 +59,8 @@ def infeasible_clips(
         for n in _impossible(state):
             count = len(corpus.tracklet_rows(n))
             reasons[n] = (
-                f"no two of its {count} tracklets can be state 1 and then state 2: "
-                "they overlap or are forbidden"
+                f"it has {count} tracklet(s), of which no two can be state 1 and then state 2 "
+                "(they overlap, or labels are forbidden)"
             )
     return tuple(SkippedClip(corpus.clip_ids[n], reasons[n]) for n in sorted(reasons))
 

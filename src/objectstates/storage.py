@@ -20,11 +20,11 @@ def whole_folder(path: Path, header: str, error: type[ObjectStatesError]) -> Ite
     An earlier artefact of the same kind (one that has the file ``header``) or an empty folder is
     replaced; anything else in the way is refused, so that nothing of the user's is lost.
     """
-    if path.exists() and not (path / header).is_file():
-        if not path.is_dir() or any(path.iterdir()):
-            raise error(
-                f"{path} exists and holds something else: move it away or choose another folder"
-            )
+    replaceable = (path / header).is_file() or (path.is_dir() and not any(path.iterdir()))
+    if path.exists() and not replaceable:
+        raise error(
+            f"{path} exists and holds something else: move it away or choose another folder"
+        )
     temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
     try:
         temporary.mkdir(parents=True)
@@ -42,6 +42,7 @@ def whole_folder(path: Path, header: str, error: type[ObjectStatesError]) -> Ite
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write JSON that any reader takes: NaN and infinity are refused."""
     path.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 

@@ -1,11 +1,13 @@
 """Synthetic corpora with known truth, for the demo, the tests and the benchmarks.
 
-Clips are like the paper's: about 20 s, the action somewhere near the middle, the object before it in
-state 1 and after it in state 2, ambiguous tracklets around it, false positives of one to three
+Clips are like the paper's: about 20 s, the action somewhere near the middle, the object before it
+in state 1 and after it in state 2, ambiguous tracklets around it, false positives of one to three
 other things per clip, and a second, distracting action that most clips share.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -33,10 +35,10 @@ def synthetic_corpus(
     """
     looks = _Looks(np.random.default_rng((world, 0)), state_size, action_size)
     rng = np.random.default_rng((world, 1, seed))
-    clips = [
-        _clip(rng, looks, tracklets_per_clip, chunks_per_clip, noise) for _ in range(n_clips)
-    ]
-    columns = {name: np.concatenate([clip[name] for clip in clips]) for name in clips[0]}
+    clips = [_clip(rng, looks, tracklets_per_clip, chunks_per_clip, noise) for _ in range(n_clips)]
+    columns: dict[str, Any] = {
+        name: np.concatenate([clip[name] for clip in clips]) for name in clips[0]
+    }
     return Corpus.from_arrays(
         tracklets_per_clip=[tracklets_per_clip] * n_clips,
         chunks_per_clip=[chunks_per_clip] * n_clips,
@@ -54,7 +56,9 @@ class _Looks:
         self.action, self.distractor = _directions(rng, 2, self.action_latent)
         self.scenes = _directions(rng, 8, self.action_latent)
         self.embed_state = rng.standard_normal((self.state_latent, state_size)) / state_size**0.5
-        self.embed_action = rng.standard_normal((self.action_latent, action_size)) / action_size**0.5
+        self.embed_action = (
+            rng.standard_normal((self.action_latent, action_size)) / action_size**0.5
+        )
 
 
 def _clip(
@@ -120,7 +124,7 @@ def _tracklets(
     this_thing = looks.thing + 0.8 * _directions(rng, 1, looks.state_latent)
     others = _directions(rng, int(rng.integers(1, 4)), looks.state_latent)
     other = 0.6 * looks.thing + 0.7 * looks.other + others[rng.integers(len(others), size=n)]
-    false = (label == TrackletLabel.FALSE_POSITIVE)[:, None]
+    false: Array = np.equal(label, TrackletLabel.FALSE_POSITIVE)[:, None]
     latent = np.where(false, other + 0.25 * states, this_thing + states)
     half = rng.uniform(0.36, 0.56, n)
     score = np.clip(rng.normal(np.where(false[:, 0], 0.6, 0.75), 0.15), 0.4, 1.0)

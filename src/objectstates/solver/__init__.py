@@ -1,1 +1,1 @@
-"""The optimisation, on plain arrays: costs, oracle, Frank-Wolfe, rounding. Knows nothing of videos."""
+"""The optimisation, on plain arrays: cost, oracle, Frank-Wolfe, rounding. No word of videos."""

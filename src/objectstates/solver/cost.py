@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas, lapack
 
-from objectstates.solver.compiled import compiled
+from objectstates.compiled import compiled
 from objectstates.solver.oracle import Floats
 
 _COLUMNS = 512  # features are widened to float64 this many columns (or rows) at a time

@@ -27,8 +27,9 @@ from typing import Literal
 
 import numpy as np
 
-from objectstates.solver.compiled import compiled
-from objectstates.solver.oracle import Floats, Ints, label_clips
+from objectstates.settings import Solver
+from objectstates.compiled import compiled
+from objectstates.solver.oracle import Floats, Ints, Labels, label_clips
 from objectstates.solver.problem import (
     Iterate,
     JointProblem,
@@ -45,8 +46,6 @@ from objectstates.solver.problem import (
     state_pull,
     vertex,
 )
-
-Solver = Literal["block", "full"]
 
 STEPS_PER_VISIT = 3  # block steps on one side of a clip before going on to the next
 UNCOUPLED_PASSES = 10  # block passes on f and g alone
@@ -131,7 +130,7 @@ def classifier_scores(side: Side, at: Iterate) -> Floats:
     return at.labels - residual(side, at)
 
 
-def _random_labels(side: Side, rng: np.random.Generator) -> np.ndarray:
+def _random_labels(side: Side, rng: np.random.Generator) -> Labels:
     linear = side.constraints.linear
     costs = np.where(np.isinf(linear), np.inf, rng.standard_normal(linear.shape))
     return label_clips(costs, side.constraints)[1]
@@ -177,8 +176,10 @@ def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:
     """
     coupling = problem.coupling
     pulls = [
-        (action_pull(problem.action, problem.state, n, state.labels),
-         state_pull(problem.action, problem.state, n, action.labels))
+        (
+            action_pull(problem.action, problem.state, n, state.labels),
+            state_pull(problem.action, problem.state, n, action.labels),
+        )
         for n in range(problem.n_clips)
     ]
     z_target, z_gap = _full_target(problem.action, action, coupling, [p[0] for p in pulls])
@@ -220,7 +221,7 @@ def _curvature(side: Side, direction: Floats, whole: Floats) -> float:
 
 @compiled
 def exact_step(slope: float, curvature: float, limit: float) -> float:
-    """argmin over [0, limit] of slope s + curvature s^2 / 2, for a descent direction (slope < 0)."""
+    """The s in [0, limit] that minimises slope s + curvature s^2 / 2, the slope being negative."""
     if -slope >= curvature * limit:
         return limit
     return -slope / curvature
@@ -291,18 +292,14 @@ def _sweep(
 
 
 @compiled
-def _visit(
-    side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairwise: bool
-) -> float:
+def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairwise: bool) -> float:
     """A few steps on one side of clip n. Inside the clip A_nn is all that is needed; what the
     other clips see of it (``parts`` and ``whole``) is brought up to date once, at the end."""
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
     if lo == hi:
         return 0.0
     n_rows, n_states = side.constraints.linear.shape
-    block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(
-        hi - lo, hi - lo
-    )
+    block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(hi - lo, hi - lo)
     labels = at.labels[lo:hi]
     gradient = block_gradient(side, at, n, coupling, pull)
     target = np.empty(hi - lo, np.int8)
@@ -374,7 +371,7 @@ def _reweigh(
     hi: int,
     shrink: float,
     source: int,
-    target: np.ndarray,
+    target: Labels,
     size: float,
 ) -> None:
     """Keep clip n's convex combination true to a step: all weights times ``shrink``, ``size``

@@ -19,12 +19,13 @@ out; with K = 1 that is the salient action. A forbidden entry has an infinite co
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.solver.compiled import compiled
+from objectstates.compiled import compiled
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -72,7 +73,7 @@ def ordered_states(
     """Ordered states on half-open intervals ``[start, end)``; equal times do not overlap."""
     order = np.empty(len(start), np.int64)
     before = np.empty(len(start), np.int64)
-    for lo, hi in zip(offsets[:-1], offsets[1:], strict=True):
+    for lo, hi in pairwise(offsets):
         by_end = np.lexsort((start[lo:hi], end[lo:hi]))
         order[lo:hi] = by_end
         before[lo:hi] = np.searchsorted(end[lo:hi][by_end], start[lo:hi][by_end], side="right")
@@ -138,7 +139,7 @@ def cheapest_labels(
         j = before[j - 1]
         if earlier_state:
             k -= 1
-    return value[n_states, m]
+    return float(value[n_states, m])
 
 
 def label_clips(costs: Floats, constraints: Constraints) -> tuple[Floats, Labels]:

@@ -2,9 +2,9 @@
 
     h(Z, Y) = f(Z) + g(Y) + <linear, Y> + nu/T sum_n d(Z_n, Y_n)
 
-over the convex hull of the labellings of every clip. Z (action; T rows, K = 1, exactly one per clip)
-and Y (states; M rows, K = 2) are two :class:`Side` objects of one make. d penalises state 1 after
-the action and state 2 before it, by the seconds between them; it is bilinear and local to a clip.
+over the convex hull of the labellings of every clip. Z (action: T rows, K = 1, exactly one per
+clip) and Y (states: M rows, K = 2) are two :class:`Side` objects of one make. d penalises state 1
+after the action and state 2 before it, by the seconds between; it is bilinear and local to a clip.
 A side without rows is simply absent: that is how states or actions are discovered alone.
 
 Nothing here knows of videos: rows, times, labels and costs only.
@@ -13,11 +13,12 @@ Nothing here knows of videos: rows, times, labels and costs only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from objectstates.solver.compiled import compiled
+from objectstates.compiled import compiled
 from objectstates.solver.cost import ClusteringCost
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
 
@@ -116,7 +117,7 @@ def make_side(cost: ClusteringCost, constraints: Constraints) -> Side:
     offsets = constraints.offsets
     block_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) ** 2)]).astype(np.int64)
     blocks = np.empty(block_offsets[-1])
-    for n, (lo, hi) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for n, (lo, hi) in enumerate(pairwise(offsets)):
         rows = cost.rows[lo:hi]
         block = rows[:, lo:hi] if cost.dense else np.eye(hi - lo) - rows @ rows.T
         blocks[block_offsets[n] : block_offsets[n + 1]] = block.ravel()
@@ -151,7 +152,7 @@ def vertex(side: Side, labels: Labels) -> Iterate:
 def refresh(side: Side, iterate: Iterate) -> None:
     """Recompute the running sums from the labels, so that rounding errors don't pile up."""
     offsets = side.constraints.offsets
-    for n, (lo, hi) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for n, (lo, hi) in enumerate(pairwise(offsets)):
         iterate.parts[n] = iterate.labels[lo:hi].T @ side.rows[lo:hi]
     np.sum(iterate.parts, axis=0, out=iterate.whole)
 
@@ -216,7 +217,7 @@ def action_pull(action: Side, state: Side, n: int, y: Floats) -> Floats:
 
 @compiled
 def state_pull(action: Side, state: Side, n: int, z: Floats) -> Floats:
-    """For each tracklet of clip n and state, the seconds by which the action disagrees, (M_n, 2)."""
+    """For each state row of clip n, the seconds by which the action disagrees, (M_n, 2)."""
     lo, hi = state.constraints.offsets[n], state.constraints.offsets[n + 1]
     pull = np.zeros((hi - lo, 2))
     for t in range(action.constraints.offsets[n], action.constraints.offsets[n + 1]):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from objectstates.solver.compiled import compiled
+from objectstates.compiled import compiled
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
 
 
@@ -100,4 +100,5 @@ def _least_costs(
             one[j, t] = min(one[j - 1, t], base + first + coupling * max(late, 0.0))
             base = one[p, t] if exactly_one else min(one[p, t], both[p, t])
             both[j, t] = min(both[j - 1, t], base + second + coupling * max(-late, 0.0))
-    return both[m]
+    least: Floats = both[m]
+    return least

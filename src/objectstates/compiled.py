@@ -1,0 +1,37 @@
+"""One place that says how the kernels of this package are compiled and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def compiled(kernel: Kernel) -> Kernel:
+    """Compile ``kernel`` to machine code on first use and keep it on disk for the next run.
+
+    Sums may be reordered (so that dot products use vector instructions); infinities and NaNs keep
+    their meaning, because an infinite cost is how an entry is forbidden.
+    """
+    decorator: Any = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+    return cast(Kernel, decorator(kernel))
+
+
+def _forget_outdated_kernels() -> None:
+    """Drop what was compiled before any source was last changed.
+
+    numba compares a kept kernel with its own file alone, but a kernel also contains the kernels
+    that it calls, which may stand in other files.
+    """
+    sources = Path(__file__).parent
+    newest = max(path.stat().st_mtime for path in sources.rglob("*.py"))
+    for index in sources.rglob("__pycache__/*.nbi"):
+        if index.stat().st_mtime < newest:
+            index.unlink(missing_ok=True)
+
+
+_forget_outdated_kernels()

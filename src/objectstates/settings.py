@@ -1,0 +1,10 @@
+"""The choices that settings offer, apart from what uses them: the command line starts fast."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Solver = Literal["block", "full"]
+ConstraintName = Literal["at_least_one", "exactly_one"]
+Target = Literal["joint", "state", "action"]
+OnInfeasible = Literal["skip", "raise"]
