@@ -129,7 +129,7 @@ def _tracklets(
     half = rng.uniform(0.36, 0.56, n)
     score = np.clip(rng.normal(np.where(false[:, 0], 0.6, 0.75), 0.15), 0.4, 1.0)
     order = np.argsort(middle - half, kind="stable")
-    columns = {
+    columns: dict[str, Array] = {
         "tracklet_start": middle - half,
         "tracklet_end": middle + half,
         "tracklet_score": score,

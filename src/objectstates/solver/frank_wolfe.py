@@ -27,8 +27,8 @@ from typing import Literal
 
 import numpy as np
 
-from objectstates.settings import Solver
 from objectstates.compiled import compiled
+from objectstates.settings import Solver
 from objectstates.solver.oracle import Floats, Ints, Labels, label_clips
 from objectstates.solver.problem import (
     Iterate,
@@ -239,7 +239,7 @@ def _block_passes(
 ) -> Iterator[Progress]:
     for done, share in enumerate(_coupling_shares(problem, max_passes), start=1):
         starting = share < 1.0
-        current = problem.with_nu(share * problem.nu)
+        current = problem.with_nu(float(share) * problem.nu)
         action, state = with_room(action, STEPS_PER_VISIT), with_room(state, STEPS_PER_VISIT)
         clips = rng.permutation(problem.n_clips)
         gap = _sweep(

@@ -1,0 +1,152 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from objectstates.solver.oracle import (
+    cheapest_labels,
+    feasible,
+    label_clips,
+    one_row,
+    ordered_states,
+)
+from tests.solver.problems import all_labellings, total_cost
+
+# Costs of every kind: ties, ordinary, huge, tiny, forbidden.
+costs_of_all_sizes = st.one_of(
+    st.integers(-2, 2).map(float),
+    st.floats(-1, 1),
+    st.floats(-1e150, 1e150),
+    st.floats(-1e-150, 1e-150),
+    st.just(np.inf),
+)
+
+
+@st.composite
+def clips(draw):
+    """A clip of at most six rows on a coarse grid, where equal times and overlaps abound."""
+    m = draw(st.integers(0, 6))
+    start = np.array(draw(st.lists(st.integers(0, 6), min_size=m, max_size=m)), float)
+    length = np.array(draw(st.lists(st.integers(1, 4), min_size=m, max_size=m)), float)
+    flat = draw(st.lists(costs_of_all_sizes, min_size=2 * m, max_size=2 * m))
+    return start, start + length, np.array(flat).reshape(m, 2)
+
+
+def solve(start, end, costs, exactly_one):
+    constraints = ordered_states(
+        start, end, np.array([0, len(start)]), linear=np.zeros_like(costs), exactly_one=exactly_one
+    )
+    values, labels = label_clips(costs, constraints)
+    return values[0], labels
+
+
+@pytest.mark.parametrize("exactly_one", [False, True])
+@settings(max_examples=5000, deadline=None)
+@given(clip=clips())
+@example(clip=(np.array([0.0, 1]), np.array([1.0, 2]), np.full((2, 2), 600.0)))
+@example(clip=(np.array([0.0, 0.5]), np.array([1.0, 2]), np.zeros((2, 2))))
+def test_oracle_equals_trying_all_labellings(exactly_one, clip):
+    start, end, costs = clip
+    value, labels = solve(start, end, costs, exactly_one)
+    candidates = all_labellings(start, end, exactly_one=exactly_one, forbidden=np.isinf(costs))
+    if len(candidates) == 0:
+        assert value == np.inf
+        assert not labels.any()
+        return
+    assert (candidates == labels).all(axis=1).any(), "the labelling breaks a constraint"
+    best = min(total_cost(candidate, costs) for candidate in candidates)
+    rounding = 1e-14 * np.abs(costs[np.isfinite(costs)]).sum()
+    assert total_cost(labels, costs) <= best + rounding
+    assert value == pytest.approx(best, rel=1e-12, abs=rounding)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(clip=clips(), seed=st.integers(0, 2**32 - 1))
+def test_three_ordered_states(clip, seed):
+    start, end, _ = clip
+    costs = np.random.default_rng(seed).standard_normal((len(start), 3))
+    value, labels = solve(start, end, costs, False)
+    candidates = all_labellings(start, end, n_states=3)
+    if len(candidates) == 0:
+        assert value == np.inf
+    else:
+        assert (candidates == labels).all(axis=1).any()
+        assert value == pytest.approx(min(total_cost(c, costs) for c in candidates))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(costs_of_all_sizes, min_size=1, max_size=8))
+def test_action_oracle_takes_one_cheapest_allowed_row(costs):
+    matrix = np.array(costs)[:, None]
+    constraints = one_row(
+        np.array([0, len(costs)]), linear=np.zeros_like(matrix), times=np.arange(len(costs))
+    )
+    values, labels = label_clips(matrix, constraints)
+    assert values[0] == min(costs)
+    if np.isfinite(min(costs)):
+        assert labels.sum() == 1
+        assert costs[int(np.argmax(labels))] == min(costs)
+    else:
+        assert labels.sum() == 0
+
+
+def test_touching_intervals_do_not_overlap():
+    value, labels = solve(np.array([0.0, 1]), np.array([1.0, 2]), np.ones((2, 2)), False)
+    assert value == 2
+    assert labels.tolist() == [1, 2]
+
+
+def test_order_of_rows_is_no_matter():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        start = rng.uniform(0, 10, 12)
+        end = start + rng.uniform(0.5, 2, 12)
+        costs = rng.standard_normal((12, 2))
+        shuffle = rng.permutation(12)
+        value, labels = solve(start, end, costs, False)
+        other, shuffled = solve(start[shuffle], end[shuffle], costs[shuffle], False)
+        assert other == pytest.approx(value)
+        assert (shuffled == labels[shuffle]).all()
+
+
+def test_clips_are_independent():
+    rng = np.random.default_rng(1)
+    sizes = [3, 7, 5]
+    start = np.concatenate([np.sort(rng.uniform(0, 8, m)) for m in sizes])
+    end, costs = start + 1, rng.standard_normal((15, 2))
+    offsets = np.cumsum([0, *sizes])
+    together = ordered_states(start, end, offsets, linear=np.zeros((15, 2)))
+    values, labels = label_clips(costs, together)
+    for n, (lo, hi) in enumerate(pairwise(offsets)):
+        value, alone = solve(start[lo:hi], end[lo:hi], costs[lo:hi], False)
+        assert value == values[n]
+        assert (alone == labels[lo:hi]).all()
+
+
+def test_feasible_knows_overlap_and_forbidden_entries():
+    start, end = np.array([0.0, 0.5, 0, 2, 0, 2]), np.array([1.0, 1.5, 1, 3, 1, 3])
+    linear = np.zeros((6, 2))
+    linear[4, 0] = np.inf  # the third clip's first row may not be state 1
+    constraints = ordered_states(start, end, np.array([0, 2, 4, 6]), linear=linear)
+    assert feasible(constraints).tolist() == [False, True, False]
+
+
+def test_long_clip_is_labelled_throughout():
+    """Rewards everywhere: all rows of a sequence get a label, and the switch is where it pays."""
+    m, switch = 2000, 700
+    costs = -np.ones((m, 2))
+    costs[:switch, 1] = costs[switch:, 0] = 1
+    value, labels = solve(np.arange(m, dtype=float), np.arange(m) + 1.0, costs, False)
+    assert value == -m
+    assert (labels[:switch] == 1).all()
+    assert (labels[switch:] == 2).all()
+
+
+def test_kernel_leaves_costs_alone():
+    costs = np.array([[1.0, 2], [3, 4]])
+    before = costs.copy()
+    labels = np.zeros(2, np.int8)
+    cheapest_labels(costs, np.arange(2), np.array([0, 1]), False, labels)
+    assert (costs == before).all()

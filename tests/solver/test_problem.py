@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+
+from objectstates.solver.oracle import label_clips
+from objectstates.solver.problem import (
+    action_pull,
+    block_gradient,
+    one_hot,
+    refresh,
+    residual,
+    state_pull,
+    vertex,
+)
+from tests.solver.problems import dense_matrix, dense_objective, random_problem
+
+FORMS = [
+    {"d_state": 3, "d_action": 3},
+    {"d_state": 40, "d_action": 30},
+    {"d_state": 40, "d_action": 3},
+]
+
+
+def random_point(problem, rng):
+    """A point inside both hulls: a mixture of random labellings, with its sums."""
+    sides = []
+    for side in (problem.action, problem.state):
+        at = None
+        for weight in (0.5, 0.3, 0.2):
+            linear = side.constraints.linear
+            costs = np.where(np.isinf(linear), np.inf, rng.standard_normal(linear.shape))
+            labels = one_hot(label_clips(costs, side.constraints)[1], linear.shape[1])
+            if at is None:
+                at = vertex(side, np.zeros(len(linear), np.int8))
+                at.labels[:] = 0
+            at.labels[:] += weight * labels
+        refresh(side, at)
+        sides.append(at)
+    return sides
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("linear", [0.0, 0.1])
+def test_objective_equals_the_sum_written_out(form, linear):
+    rng = np.random.default_rng(0)
+    problem = random_problem(rng, linear=linear, forbid=0.1, **form)
+    action, state = random_point(problem, rng)
+    expected = dense_objective(problem, action.labels, state.labels)
+    assert problem.terms(action, state).total == pytest.approx(expected)
+    for side, at in ((problem.action, action), (problem.state, state)):
+        np.testing.assert_allclose(residual(side, at), dense_matrix(side) @ at.labels, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_integer_objective_equals_the_relaxed_one(form):
+    rng = np.random.default_rng(1)
+    problem = random_problem(rng, linear=0.1, **form)
+    for _ in range(10):
+        z, y = (
+            label_clips(rng.standard_normal(side.constraints.linear.shape), side.constraints)[1]
+            for side in (problem.action, problem.state)
+        )
+        integer = problem.integer_terms(z, y)
+        relaxed = problem.terms(vertex(problem.action, z), vertex(problem.state, y))
+        assert integer.total == pytest.approx(relaxed.total)
+        assert integer.joint == pytest.approx(relaxed.joint)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_gradient_equals_finite_differences(form):
+    rng = np.random.default_rng(2)
+    problem = random_problem(rng, linear=0.1, nu=2.0, **form)
+    action, state = random_point(problem, rng)
+    z, y, step = action.labels, state.labels, 1e-6
+    for n in range(problem.n_clips):
+        gradients = (
+            block_gradient(problem.action, action, n, problem.coupling,
+                           action_pull(problem.action, problem.state, n, y)),
+            block_gradient(problem.state, state, n, problem.coupling,
+                           state_pull(problem.action, problem.state, n, z)),
+        )  # fmt: skip
+        for gradient, labels, side in (
+            (gradients[0], z, problem.action),
+            (gradients[1], y, problem.state),
+        ):
+            lo = side.constraints.offsets[n]
+            for i, k in np.ndindex(gradient.shape):
+                kept = labels[lo + i, k]
+                labels[lo + i, k] = kept + step
+                above = dense_objective(problem, z, y)
+                labels[lo + i, k] = kept - step
+                below = dense_objective(problem, z, y)
+                labels[lo + i, k] = kept
+                slope = (above - below) / (2 * step)
+                assert gradient[i, k] == pytest.approx(slope, abs=1e-7)
+
+
+def test_gap_is_the_largest_decrease_of_the_linearised_objective():
+    rng = np.random.default_rng(3)
+    problem = random_problem(rng, nu=1.0)
+    action, state = random_point(problem, rng)
+    gap = problem.gap(action, state)
+    assert gap > 0
+    for _ in range(200):  # no labelling does better than the oracle's
+        other = random_point(problem, rng)
+        slope = 0.0
+        for n in range(problem.n_clips):
+            pulls = (
+                action_pull(problem.action, problem.state, n, state.labels),
+                state_pull(problem.action, problem.state, n, action.labels),
+            )
+            for side, at, there, pull in zip(
+                (problem.action, problem.state), (action, state), other, pulls, strict=True
+            ):
+                rows = slice(side.constraints.offsets[n], side.constraints.offsets[n + 1])
+                gradient = block_gradient(side, at, n, problem.coupling, pull)
+                slope += (gradient * (at.labels[rows] - there.labels[rows])).sum()
+        assert slope <= gap + 1e-12
+
+
+def test_disorder_is_the_papers_distance_on_integer_labels():
+    problem = random_problem(np.random.default_rng(4), nu=3.0)
+    action, state = problem.action.constraints, problem.state.constraints
+    z, y = np.zeros(action.n_rows, np.int8), np.zeros(state.n_rows, np.int8)
+    z[action.offsets[:-1]] = 1  # the action comes first ...
+    y[state.offsets[:-1]], y[state.offsets[1:] - 1] = 1, 2
+    late = np.maximum(state.times[state.offsets[:-1]] - action.times[action.offsets[:-1]], 0)
+    early = np.maximum(action.times[action.offsets[:-1]] - state.times[state.offsets[1:] - 1], 0)
+    expected = 3.0 / action.n_rows * (late + early).sum()  # ... so that state 1 is late
+    assert problem.integer_terms(z, y).joint == pytest.approx(expected)
+    assert expected > 0
