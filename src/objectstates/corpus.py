@@ -409,14 +409,16 @@ def _validate(corpus: Corpus) -> None:
         raise CorpusError(f"clip id {twice!r} occurs more than once: ids must be unique")
     if not len(corpus.videos) == len(corpus.spans) == len(ids):
         raise CorpusError("there must be one video (or None) per clip")
-    for kind, table in (("tracklet", corpus.tracklets), ("chunk", corpus.chunks)):
+    tables = {"tracklet": corpus.tracklets, "chunk": corpus.chunks}
+    for kind, table in tables.items():
         _validate_lengths(kind, table, len(ids))
-        _validate_rows(kind, table, ids)
     empty = np.flatnonzero(np.diff(corpus.chunks.offsets) == 0)
     if len(empty):
         raise CorpusError(
             f"clip {ids[empty[0]]!r} has no chunk: every clip needs at least one, leave it out"
         )
+    for kind, table in tables.items():
+        _validate_rows(kind, table, ids)
     score = corpus.tracklets.score
     _first_bad(
         "tracklet",

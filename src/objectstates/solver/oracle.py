@@ -92,7 +92,8 @@ def one_row(offsets: Ints, *, linear: Floats, times: Floats) -> Constraints:
 
 
 def _real(values: Floats) -> Floats:
-    return np.ascontiguousarray(values, dtype=np.float64)
+    """As the kernels were compiled for: a view of a read-only buffer would compile them anew."""
+    return np.require(values, np.float64, ["C", "W"])
 
 
 def feasible(constraints: Constraints) -> npt.NDArray[np.bool_]:

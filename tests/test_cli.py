@@ -1,0 +1,165 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from objectstates import Corpus, Result, __version__, cli
+from objectstates.synthetic import synthetic_corpus
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command line in this process: exit code, stdout, stderr."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["objectstates", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        out, err = capsys.readouterr()
+        return end.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def corpus_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "corpus"
+    synthetic_corpus(n_clips=6).save(folder)
+    return folder
+
+
+def test_fit_predict_inspect(run, corpus_folder, tmp_path):
+    code, out, _ = run("fit", corpus_folder, "--out", tmp_path / "r", "--nu", 0.5, "--seed", 2)
+    assert code == 0
+    assert "duality gap" in out
+    result = Result.load(tmp_path / "r")
+    assert result.settings["nu"] == 0.5
+    assert result.settings["seed"] == 2
+    synthetic_corpus(n_clips=3, seed=8).save(tmp_path / "new")
+    code, out, _ = run("predict", tmp_path / "r", tmp_path / "new", "--out", tmp_path / "p")
+    assert code == 0
+    assert len(Result.load(tmp_path / "p").clips) == 3
+    for path, words in (
+        (corpus_folder, ["clips", "tracklet feature size", "256", "boxes"]),
+        (tmp_path / "r", ["duality gap", "nu 0.5"]),
+        (tmp_path / "p", ["predict"]),
+    ):
+        code, out, _ = run("inspect", path)
+        assert code == 0
+        for word in words:
+            assert word in out
+
+
+def test_json_is_for_scripts(run, corpus_folder, tmp_path):
+    code, out, _ = run("fit", corpus_folder, "--out", tmp_path / "r", "--json", "--restarts", 2)
+    summary = json.loads(out)
+    assert code == 0
+    assert summary["duality_gap"] <= 0.01 * summary["relaxed_objective"]
+    assert summary["state_precision"] > 0.5
+    assert json.loads(run("inspect", corpus_folder, "--json")[1])["clips"] == 6
+
+
+def test_demo_beats_its_baselines(run, tmp_path):
+    code, out, _ = run("demo", "--out", tmp_path / "d")
+    assert code == 0
+    rows = {}
+    for line in out.splitlines():
+        words = line.split()
+        if len(words) > 2 and words[-1].replace(".", "").isdigit():
+            rows[" ".join(words[:-2])] = float(words[-2]), float(words[-1])
+    assert rows["joint discovery"][0] > rows["constraints only"][0] > rows["chance"][0]
+    assert rows["joint discovery"][1] > rows["chance"][1]
+    assert Result.load(tmp_path / "d").clips
+
+
+def test_version_and_help(run):
+    assert run("--version") == (0, f"objectstates {__version__}\n", "")
+    code, out, _ = run("fit", "--help")
+    assert code == 0
+    assert "--nu" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fit", "nowhere", "--out", "r"], "nowhere does not exist"),
+        (["fit", "a.txt", "--out", "r"], "a.txt is neither a corpus folder nor a .mat file"),
+        (["fit", "empty", "--out", "r"], "empty has no corpus.json"),
+        (["fit", "corpus"], "--out"),
+        (["fit", "corpus", "--out", "r", "--mu", "0"], "mu must be a number above 0"),
+        (["fit", "corpus", "--out", "r", "--nu", "much"], "--nu"),
+        (["fit", "corpus", "--out", "r", "--solver", "magic"], "--solver"),
+        (["fit", "corpus", "--out", "a.txt"], "a.txt exists and holds something else"),
+        (["fit", "corpus", "--out", "a.txt/r"], "cannot write a.txt/r"),
+        (["fit", "a.mat", "--out", "r"], "a.mat is not a MATLAB file"),
+        (["predict", "corpus", "corpus", "--out", "r"], "corpus has no result.json"),
+        (["inspect", "nowhere"], "nowhere does not exist"),
+        (["inspect", "corpus", "--loud"], "No such option"),
+        (["sing"], "No such command 'sing'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_exit_code_2(run, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    synthetic_corpus(n_clips=2).save("corpus")
+    (tmp_path / "a.txt").write_text("hello")
+    (tmp_path / "a.mat").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, _, err = run(*words)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1, err
+    assert err.startswith("objectstates: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before, "something was left behind"
+
+
+def test_left_out_clips_are_told_in_one_line(run, tmp_path):
+    clips = list(synthetic_corpus(n_clips=4))
+    clips[2] = type(clips[2])("lonely", (), clips[2].chunks)
+    Corpus.from_clips(clips).save(tmp_path / "c")
+    code, _, err = run("fit", tmp_path / "c", "--out", tmp_path / "r")
+    assert code == 0
+    assert "warning: 1 of 4 clips" in err
+    assert "lonely" in err
+    assert err.count("\n") == 1
+    code, _, err = run("fit", tmp_path / "c", "--out", tmp_path / "s", "--strict")
+    assert code == 2
+    assert not (tmp_path / "s").exists()
+
+
+def python(*words, **env):
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **env},
+    ).stdout
+
+
+def test_starting_is_light():
+    """Neither the import nor --help loads what takes long: numba, scipy, pyarrow, numpy."""
+    heavy = "{'numba', 'scipy', 'pyarrow', 'numpy', 'h5py'}"
+    code = f"import sys, objectstates; print(sorted({heavy} & set(sys.modules)))"
+    assert python("-c", code) == "[]\n"
+    code = (
+        "import sys\nfrom objectstates import cli\nsys.argv = ['objectstates', '--help']\n"
+        f"try: cli.main()\nexcept SystemExit: print(sorted({heavy} & set(sys.modules)))"
+    )
+    assert python("-c", code).endswith("[]\n")
+
+
+def test_kernels_are_compiled_once(tmp_path):
+    """A second process finds the kernels of the first on disk."""
+    code = (
+        "import warnings; from objectstates import JointDiscovery\n"
+        "from objectstates.synthetic import synthetic_corpus\n"
+        "from objectstates.solver.frank_wolfe import _sweep\n"
+        "JointDiscovery(max_passes=80).fit(synthetic_corpus(n_clips=2))\n"
+        "print(sum(_sweep.stats.cache_misses.values()), sum(_sweep.stats.cache_hits.values()))"
+    )
+    first = python("-c", code, NUMBA_CACHE_DIR=str(tmp_path))
+    assert first == "1 0\n"
+    assert python("-c", code, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1\n"

@@ -1,0 +1,92 @@
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from objectstates import JointDiscovery, Result
+from objectstates.errors import ResultError
+from objectstates.synthetic import synthetic_corpus
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return synthetic_corpus(n_clips=5)
+
+
+@pytest.fixture(scope="module", params=["joint", "state", "action"])
+def result(request, corpus):
+    return JointDiscovery(target=request.param, max_passes=90).fit(corpus).result_
+
+
+def test_result_survives_the_disk(tmp_path, result):
+    result.save(tmp_path / "r")
+    again = Result.load(tmp_path / "r")
+    for name, value in vars(result).items():
+        other = getattr(again, name)
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, other, err_msg=name)
+            assert value.dtype == other.dtype
+        elif name != "classifiers":
+            assert value == other, name
+    assert again.classifiers.keys() == result.classifiers.keys()
+    for side, classifier in result.classifiers.items():
+        np.testing.assert_array_equal(classifier.weights, again.classifiers[side].weights)
+        np.testing.assert_array_equal(classifier.bias, again.classifiers[side].bias)
+        assert classifier.n_rows == again.classifiers[side].n_rows
+
+
+def test_folder_is_what_the_documentation_says(tmp_path, corpus):
+    model = JointDiscovery(seed=3).fit(corpus)
+    model.save(tmp_path / "r")
+    header = json.loads((tmp_path / "r" / "result.json").read_text())
+    assert header["format_version"] == 1
+    assert header["seed"] == 3
+    assert header["settings"]["nu"] == 1.0
+    assert header["objective"].keys() == {"total", "state", "action", "joint"}
+    assert header["duality_gap"] == model.gap_
+    assert header["relaxed_objective"] == model.relaxed_objective_
+    assert header["passes"] == model.n_iter_
+    assert header["skipped"] == []
+    assert {"objectstates", "numpy", "scipy", "numba"} <= header["versions"].keys()
+    assert all(seconds >= 0 for seconds in header["seconds"].values())
+    clips = pq.read_table(tmp_path / "r" / "clips.parquet").to_pydict()
+    assert list(clips) == ["clip", "action_chunk", "action_time", "action_score"]
+    assert clips["clip"] == list(corpus.clip_ids)
+    for n, (chunk, time) in enumerate(
+        zip(clips["action_chunk"], clips["action_time"], strict=True)
+    ):
+        assert time == corpus[n].chunks[chunk].time
+    rows = pq.read_table(tmp_path / "r" / "tracklets.parquet").to_pydict()
+    assert list(rows) == ["clip", "tracklet", "start", "end", "state", "score_1", "score_2"]
+    assert rows["start"] == corpus.tracklets.start.tolist()
+    assert rows["tracklet"] == [i for n in range(5) for i in range(len(corpus.tracklet_rows(n)))]
+    assert rows["state"] == model.labels_.tolist()
+    with np.load(tmp_path / "r" / "classifiers.npz", allow_pickle=False) as arrays:
+        scores = corpus.tracklets.features @ arrays["state_weights"] + arrays["state_bias"]
+    np.testing.assert_allclose(scores[:, 0], rows["score_1"], atol=1e-4)
+
+
+def test_damaged_results_are_refused(tmp_path, result):
+    def fresh(name):
+        result.save(tmp_path / name)
+        return tmp_path / name
+
+    with pytest.raises(ResultError, match=r"no result\.json"):
+        Result.load(tmp_path)
+    folder = fresh("version")
+    (folder / "result.json").write_text('{"format_version": 7}')
+    with pytest.raises(ResultError, match="format version 7"):
+        Result.load(folder)
+    folder = fresh("keys")
+    (folder / "result.json").write_text('{"format_version": 1}')
+    with pytest.raises(ResultError, match="not a whole result"):
+        Result.load(folder)
+    folder = fresh("table")
+    (folder / "clips.parquet").unlink()
+    with pytest.raises(ResultError, match="not a whole result"):
+        Result.load(folder)
+    folder = fresh("pickle")
+    np.savez(folder / "classifiers.npz", state_weights=np.array([{}], dtype=object))
+    with pytest.raises(ResultError, match="not a whole result"):
+        Result.load(folder)
