@@ -409,7 +409,10 @@ def _validate(corpus: Corpus) -> None:
         raise CorpusError(f"clip id {twice!r} occurs more than once: ids must be unique")
     if not len(corpus.videos) == len(corpus.spans) == len(ids):
         raise CorpusError("there must be one video (or None) per clip")
-    tables = {"tracklet": corpus.tracklets, "chunk": corpus.chunks}
+    tables: dict[str, Tracklets | Chunks] = {
+        "tracklet": corpus.tracklets,
+        "chunk": corpus.chunks,
+    }
     for kind, table in tables.items():
         _validate_lengths(kind, table, len(ids))
     empty = np.flatnonzero(np.diff(corpus.chunks.offsets) == 0)

@@ -7,6 +7,7 @@ other things per clip, and a second, distracting action that most clips share.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ _CHUNK_SECONDS = 0.4
 def synthetic_corpus(
     n_clips: int = 20,
     *,
-    tracklets_per_clip: int = 30,
-    chunks_per_clip: int = 50,
+    tracklets_per_clip: int | Sequence[int] = 30,
+    chunks_per_clip: int | Sequence[int] = 50,
     state_size: int = 256,
     action_size: int = 200,
     noise: float = 1.0,
@@ -30,18 +31,23 @@ def synthetic_corpus(
 ) -> Corpus:
     """A corpus drawn at random; clips of the same ``world`` show the same object and action.
 
+    Clips have the given numbers of tracklets and chunks, the same for all or one for each.
     ``state_size`` and ``action_size`` are the sizes of the features; the signal lives in at most 64
     dimensions of them, so that large features are no easier than small ones.
     """
     looks = _Looks(np.random.default_rng((world, 0)), state_size, action_size)
     rng = np.random.default_rng((world, 1, seed))
-    clips = [_clip(rng, looks, tracklets_per_clip, chunks_per_clip, noise) for _ in range(n_clips)]
+    n_tracklets = np.broadcast_to(tracklets_per_clip, n_clips)
+    n_chunks = np.broadcast_to(chunks_per_clip, n_clips)
+    clips = [
+        _clip(rng, looks, int(m), int(t), noise) for m, t in zip(n_tracklets, n_chunks, strict=True)
+    ]
     columns: dict[str, Any] = {
         name: np.concatenate([clip[name] for clip in clips]) for name in clips[0]
     }
     return Corpus.from_arrays(
-        tracklets_per_clip=[tracklets_per_clip] * n_clips,
-        chunks_per_clip=[chunks_per_clip] * n_clips,
+        tracklets_per_clip=n_tracklets,
+        chunks_per_clip=n_chunks,
         info={"source": "synthetic", "world": world, "seed": seed},
         **columns,
     )

@@ -1,0 +1,256 @@
+"""How fast the solver is, as ratios measured in one run: ``python -m benchmarks.solver``.
+
+At the paper's size (47 clips, 1,400 x 8,192 and 2,350 x 3,000) the whole fit, rounding included,
+stands beside pure BLAS (the Gram matrices and Cholesky factors alone, which no exact method can do
+without) and beside the authors' full-step schedule. Times are medians of runs taken in turns, peak
+memory is taken in processes of their own. Then the time per pass for 1, 4 and 16 times as many
+clips.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+REPEATS = 5
+
+
+def paper_size() -> Any:
+    from objectstates.synthetic import synthetic_corpus
+
+    return synthetic_corpus(
+        n_clips=47,
+        tracklets_per_clip=[30] * 37 + [29] * 10,
+        chunks_per_clip=50,
+        state_size=8192,
+        action_size=3000,
+    )
+
+
+# --- times, interleaved so that a busy moment hits all alike ----------------------------------
+
+
+class Floor:
+    """Gram matrices and Cholesky factors on the smaller side, in float64, already widened."""
+
+    def __init__(self, corpus: Any) -> None:
+        self.wide = [
+            np.ascontiguousarray(features, np.float64).T
+            for features in (corpus.tracklets.features, corpus.chunks.features)
+        ]
+
+    def run(self) -> dict[str, Any]:
+        from scipy.linalg import blas, lapack
+
+        for x in self.wide:
+            gram = blas.dsyrk(1.0, x, trans=1, lower=1)
+            gram[np.diag_indices(len(gram))] += 1.0
+            lapack.dpotrf(gram, lower=1, clean=0, overwrite_a=1)
+        return {}
+
+
+class Fit:
+    """The whole fit, rounding included, to a relative duality gap."""
+
+    def __init__(self, corpus: Any, tol: float) -> None:
+        from objectstates.discovery import JointDiscovery
+
+        self.corpus = corpus
+        self.model = JointDiscovery(tol=tol, max_passes=2000)
+
+    def run(self) -> dict[str, Any]:
+        from objectstates.evaluation import evaluate
+
+        self.model.fit(self.corpus)
+        scores = evaluate(self.model.result_, self.corpus)
+        return {
+            "relative_gap": self.model.gap_ / self.model.relaxed_objective_,
+            "passes": self.model.n_iter_,
+            "relaxed": self.model.relaxed_objective_,
+            "rounded": self.model.objective_,
+            "state_precision": scores.state_precision,
+            "action_precision": scores.action_precision,
+        }
+
+
+class Authors:
+    """The authors' schedule in NumPy (``benchmarks/authors.py``)."""
+
+    def __init__(self, corpus: Any) -> None:
+        self.corpus = corpus
+
+    def run(self) -> dict[str, Any]:
+        from benchmarks.authors import solve_as_authors
+
+        answer = solve_as_authors(self.corpus)
+        return {
+            "relative_gap": answer.gap / answer.relaxed,
+            "passes": 630,
+            "relaxed": answer.relaxed,
+            "rounded": answer.rounded,
+        }
+
+
+def timed(contestants: dict[str, Any], repeats: int) -> dict[str, dict[str, Any]]:
+    """Median seconds of each, taken in turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    rows = {}
+    for _ in range(repeats):
+        for name, contestant in contestants.items():
+            begin = time.perf_counter()
+            rows[name] = contestant.run()
+            seconds[name].append(time.perf_counter() - begin)
+    return {name: {"seconds": median(seconds[name]), **rows[name]} for name in contestants}
+
+
+# --- peak memory, each in a process of its own ---------------------------------------------------
+
+
+def peak_memory(name: str, *args: Any) -> dict[str, float]:
+    """Megabytes on top of the imported interpreter, the features themselves included."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_measure_memory, args=(name, args, theirs))
+    process.start()
+    theirs.close()
+    try:
+        return dict(ours.recv())
+    except EOFError:
+        sys.exit(f"{name} failed")
+    finally:
+        process.join()
+
+
+def _measure_memory(name: str, args: tuple[Any, ...], pipe: Any) -> None:
+    warm_up()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    corpus = paper_size()
+    globals()[name](corpus, *args).run()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    features = corpus.tracklets.features.nbytes + corpus.chunks.features.nbytes
+    pipe.send({"peak_mb": peak / 1024, "peak_to_features": peak * 1024 / features})
+
+
+def warm_up() -> None:
+    """Load the compiled kernels, for both forms of the factorisation."""
+    from objectstates.discovery import JointDiscovery
+    from objectstates.synthetic import synthetic_corpus
+
+    for size in (64, 400):
+        small = synthetic_corpus(n_clips=3, state_size=size, action_size=size)
+        JointDiscovery(max_passes=75).fit(small)
+
+
+# --- growth and start-up -------------------------------------------------------------------------
+
+
+def growth(size: int = 512) -> list[dict[str, Any]]:
+    """Seconds per pass (steps, objective, rounding) for ever more clips at a fixed feature size."""
+    from objectstates.discovery import JointDiscovery
+    from objectstates.synthetic import synthetic_corpus
+
+    rows = []
+    for times in (1, 4, 16):
+        corpus = synthetic_corpus(n_clips=47 * times, state_size=size, action_size=size)
+        stamps: list[float] = []
+        model = JointDiscovery(tol=1e-9, max_passes=100)
+        model.fit(corpus, callback=lambda _, stamps=stamps: stamps.append(time.perf_counter()))
+        seconds = median(np.diff(stamps))
+        rows.append(
+            {
+                "clips": len(corpus),
+                "tracklets": len(corpus.tracklets.start),
+                "chunks": len(corpus.chunks.start),
+                "ms_per_pass": 1e3 * seconds,
+                "us_per_pass_and_clip": 1e6 * seconds / len(corpus),
+            }
+        )
+    return rows
+
+
+class _Command:
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+
+    def run(self) -> dict[str, Any]:
+        subprocess.run(self.words, check=True, capture_output=True)
+        return {}
+
+
+def start_up() -> dict[str, float]:
+    """Seconds to import the package and to print the help, in fresh processes."""
+    commands = {
+        "import": [sys.executable, "-c", "import objectstates"],
+        "help": [sys.executable, "-m", "objectstates", "--help"],
+    }
+    return {
+        name: timed({name: _Command(command)}, REPEATS)[name]["seconds"]
+        for name, command in commands.items()
+    }
+
+
+# --- the tables ----------------------------------------------------------------------------------
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="leave out the authors' schedule")
+    options = parser.parse_args()
+    warm_up()
+    corpus = paper_size()
+    quick = {
+        "BLAS floor": Floor(corpus),
+        "fit to 10 %": Fit(corpus, 0.10),
+        "fit to 1 %": Fit(corpus, 0.01),
+    }
+    rows = timed(quick, REPEATS)
+    rows["fit to 10 %"] |= peak_memory("Fit", 0.10)
+    rows["fit to 1 %"] |= peak_memory("Fit", 0.01)
+    if not options.quick:
+        rows |= timed({"authors' schedule": Authors(corpus)}, 1)
+        rows["authors' schedule"] |= peak_memory("Authors")
+    for row in rows.values():
+        row["to_floor"] = row["seconds"] / rows["BLAS floor"]["seconds"]
+        if "authors' schedule" in rows:
+            row["faster_than_authors"] = rows["authors' schedule"]["seconds"] / row["seconds"]
+    report = {"paper_size": rows, "growth": growth(), "start_up_seconds": start_up()}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "solver.json").write_text(json.dumps(report, indent=1) + "\n")
+    show(report)
+
+
+def show(report: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=140)
+    columns = ("seconds", "to_floor", "faster_than_authors", "peak_mb", "peak_to_features",
+               "relative_gap", "passes", "relaxed", "rounded", "state_precision",
+               "action_precision")  # fmt: skip
+    table = Table(title="47 clips, 1,400 x 8,192 and 2,350 x 3,000")
+    for column in ("", *columns):
+        table.add_column(column.replace("_", " "))
+    for name, row in report["paper_size"].items():
+        table.add_row(name, *(f"{row[c]:.4g}" if c in row else "" for c in columns))
+    console.print(table)
+    table = Table(*report["growth"][0])
+    for row in report["growth"]:
+        table.add_row(*(f"{value:.4g}" for value in row.values()))
+    console.print(table)
+    seconds = report["start_up_seconds"]
+    console.print(f"import {seconds['import']:.2f} s, --help {seconds['help']:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
