@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
 from objectstates.corpus import Corpus
 
@@ -119,7 +120,7 @@ def projection(features: np.ndarray, ridge: float) -> np.ndarray:
     x = features.astype(np.float64)
     x -= x.mean(axis=0)
     n, d = x.shape
-    solved = np.linalg.solve(x.T @ x + n * ridge * np.eye(d), x.T)
+    solved = scipy.linalg.solve(x.T @ x + n * ridge * np.eye(d), x.T, assume_a="pos")
     return np.eye(n) - 1 / n - x @ solved
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -29,9 +30,10 @@ def _forget_outdated_kernels() -> None:
     """
     sources = Path(__file__).parent
     newest = max(path.stat().st_mtime for path in sources.rglob("*.py"))
-    for index in sources.rglob("__pycache__/*.nbi"):
-        if index.stat().st_mtime < newest:
-            index.unlink(missing_ok=True)
+    for kept in sources.rglob("__pycache__/*.nb[ic]"):
+        with suppress(OSError):  # another process may be doing the same
+            if kept.stat().st_mtime < newest:
+                kept.unlink()
 
 
 _forget_outdated_kernels()

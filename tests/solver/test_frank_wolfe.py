@@ -149,7 +149,7 @@ def test_running_sums_and_convex_combination_stay_true():
             assert weights.min() > 0
             assert weights.sum() == pytest.approx(1)
             mixture = sum(
-                weight * one_hot(at.vertices[q, rows], at.labels.shape[1])
+                weight * one_hot(at.vertices[rows, q], at.labels.shape[1])
                 for q, weight in enumerate(weights)
             )
             np.testing.assert_allclose(mixture, at.labels[rows], atol=1e-10)

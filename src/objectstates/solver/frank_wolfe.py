@@ -49,7 +49,7 @@ from objectstates.solver.problem import (
 
 STEPS_PER_VISIT = 3  # block steps on one side of a clip before going on to the next
 UNCOUPLED_PASSES = 10  # block passes on f and g alone
-GROWING_PASSES = 60  # block passes while the coupling grows ...
+GROWING_PASSES = 40  # block passes while the coupling grows ...
 GROWING_FROM = 0.01  # ... from this share of nu to all of it
 UNCOUPLED_STEPS = 30  # full steps on f and g alone, as in the authors' code
 
@@ -260,13 +260,13 @@ def _coupling_shares(problem: JointProblem, max_passes: int) -> Floats:
 
 def with_room(at: Iterate, more: int) -> Iterate:
     """The same iterate, with space for ``more`` further vertices in every clip."""
-    capacity = len(at.vertices)
+    capacity = at.weights.shape[1]
     needed = int(at.counts.max(initial=0)) + more
     if needed <= capacity:
         return at
     added = max(needed, 2 * capacity) - capacity
     return at._replace(
-        vertices=np.pad(at.vertices, ((0, added), (0, 0))),
+        vertices=np.pad(at.vertices, ((0, 0), (0, added))),
         weights=np.pad(at.weights, ((0, 0), (0, added))),
     )
 
@@ -302,6 +302,7 @@ def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairw
     block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(hi - lo, hi - lo)
     labels = at.labels[lo:hi]
     gradient = block_gradient(side, at, n, coupling, pull)
+    own = _times(block, labels)  # A_nn Y_n
     target = np.empty(hi - lo, np.int8)
     entry_gap = 0.0
     kept, moved = 1.0, np.zeros((hi - lo, n_states))  # labels = kept * labels at entry + moved
@@ -312,16 +313,15 @@ def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairw
             entry_gap = gap
         if gap <= 1e-15 * abs(here):
             break
-        towards = one_hot(target, n_states)
+        added = one_hot(target, n_states)
         if pairwise:
             source = _worst_vertex(at, n, lo, hi, gradient)
-            leaving = one_hot(at.vertices[source, lo:hi], n_states)
-            limit, added = at.weights[n, source], towards - leaving
-            direction = added
+            added -= one_hot(at.vertices[lo:hi, source], n_states)
+            limit, direction = at.weights[n, source], added
+            bent = _times(block, added)  # A_nn times the direction, few of whose rows are not 0
         else:
-            source, limit, added = -1, 1.0, towards
-            direction = towards - labels
-        bent = _times(block, direction)
+            source, limit, direction = -1, 1.0, added - labels
+            bent = _times(block, added) - own
         curvature = inner_product(bent, direction) / n_rows
         size = exact_step(inner_product(gradient, direction), curvature, limit)
         shrink = 1.0 if pairwise else 1.0 - size
@@ -331,6 +331,7 @@ def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairw
                 labels[i, k] = max(labels[i, k] + size * direction[i, k], 0.0)
                 moved[i, k] = shrink * moved[i, k] + size * added[i, k]
                 gradient[i, k] += size * bent[i, k] / n_rows
+                own[i, k] += size * bent[i, k]
         _reweigh(at, n, lo, hi, shrink, source, target, size)
     _push(side, at, n, lo, kept, moved)
     return entry_gap
@@ -352,15 +353,26 @@ def _times(block: Floats, direction: Floats) -> Floats:
 @compiled
 def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> int:
     """The vertex in clip n's combination that costs most."""
-    worst, most = 0, -np.inf
-    for q in range(at.counts[n]):
-        value = 0.0
-        for i in range(lo, hi):
-            if at.vertices[q, i] > 0:
-                value += gradient[i - lo, at.vertices[q, i] - 1]
-        if value > most:
-            worst, most = q, value
-    return worst
+    costs = np.zeros(at.counts[n])
+    for i in range(hi - lo):
+        for k in range(gradient.shape[1]):
+            cost = gradient[i, k]
+            for q in range(len(costs)):
+                costs[q] += cost if at.vertices[lo + i, q] == k + 1 else 0.0
+    return int(np.argmax(costs))
+
+
+@compiled
+def _known_vertex(at: Iterate, n: int, lo: int, target: Labels) -> int:
+    """Where ``target`` stands in clip n's combination, -1 if it does not."""
+    same = np.ones(at.counts[n], np.bool_)
+    for i in range(len(target)):
+        for q in range(len(same)):
+            same[q] &= at.vertices[lo + i, q] == target[i]
+    for q in range(len(same)):
+        if same[q]:
+            return q
+    return -1
 
 
 @compiled
@@ -376,17 +388,15 @@ def _reweigh(
 ) -> None:
     """Keep clip n's convex combination true to a step: all weights times ``shrink``, ``size``
     taken from ``source`` (if any) and given to ``target``; vertices of no weight are dropped."""
-    known = -1
     for q in range(at.counts[n]):
         at.weights[n, q] *= shrink
-        if known < 0 and np.array_equal(at.vertices[q, lo:hi], target):
-            known = q
     if source >= 0:
         at.weights[n, source] -= size
+    known = _known_vertex(at, n, lo, target)
     if known < 0:
         known = at.counts[n]
         at.counts[n] += 1
-        at.vertices[known, lo:hi] = target
+        at.vertices[lo:hi, known] = target
         at.weights[n, known] = 0.0
     at.weights[n, known] += size
     q = 0
@@ -396,23 +406,21 @@ def _reweigh(
             continue
         last = at.counts[n] - 1
         at.weights[n, q] = at.weights[n, last]
-        at.vertices[q, lo:hi] = at.vertices[last, lo:hi]
+        at.vertices[lo:hi, q] = at.vertices[lo:hi, last]
         at.counts[n] = last
 
 
 @compiled
 def _push(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
     """Bring the sums of label times factor row up to date with labels = kept * before + moved."""
-    part, width = at.parts[n], side.rows.shape[1]
+    part, whole = at.parts[n], at.whole
     for k in range(moved.shape[1]):
-        if kept != 1.0:
-            for r in range(width):
-                at.whole[k, r] -= (1.0 - kept) * part[k, r]
-                part[k, r] *= kept
+        change = (kept - 1.0) * part[k]
         for i in range(moved.shape[0]):
             weight = moved[i, k]
             if weight != 0.0:
-                for r in range(width):
-                    change = weight * side.rows[lo + i, r]
-                    part[k, r] += change
-                    at.whole[k, r] += change
+                for r in range(len(change)):
+                    change[r] += weight * side.rows[lo + i, r]
+        for r in range(len(change)):
+            part[k, r] += change[r]
+            whole[k, r] += change[r]

@@ -44,7 +44,7 @@ class Iterate(NamedTuple):
     labels : (M, K) relaxed labels.
     parts : (N, K, r) per clip the sum of label times factor row; ``whole`` (K, r) is their sum.
         When the factor is dense, ``whole`` is (A Y)' itself.
-    vertices : (capacity, M) labellings; clip n's labels are the convex combination of its first
+    vertices : (M, capacity) labellings; clip n's labels are the convex combination of its first
         ``counts[n]`` with ``weights[n]``, (N, capacity).
     """
 
@@ -141,7 +141,7 @@ def vertex(side: Side, labels: Labels) -> Iterate:
         labels=one_hot(labels, n_states),
         parts=np.empty((n_clips, n_states, side.rows.shape[1])),
         whole=np.empty((n_states, side.rows.shape[1])),
-        vertices=labels[None].astype(np.int8),
+        vertices=labels[:, None].astype(np.int8),
         weights=np.ones((n_clips, 1)),
         counts=np.ones(n_clips, np.int64),
     )
