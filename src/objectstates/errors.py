@@ -11,6 +11,10 @@ class CorpusError(ObjectStatesError):
     """A corpus, or what it is made from, is not what it must be."""
 
 
+class VideoError(ObjectStatesError):
+    """A video, a folder of images or a list of clips cannot be read."""
+
+
 class ResultError(ObjectStatesError):
     """A result folder cannot be read or written."""
 
