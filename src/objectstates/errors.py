@@ -29,3 +29,7 @@ class SettingError(ObjectStatesError, ValueError):
 
 class MissingExtraError(ObjectStatesError, ImportError):
     """An optional dependency is needed; the message names the extra to install."""
+
+
+class BackboneError(ObjectStatesError):
+    """The network that describes frames, or its weights, cannot be loaded."""

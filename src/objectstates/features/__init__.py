@@ -1,0 +1,1 @@
+"""What frames and tracklets look like, as vectors."""

@@ -1,0 +1,182 @@
+"""Backbones that torch runs, on CPU or GPU: the paper's ResNet-50, and transformers from the hub.
+
+Frames go to the device as bytes and are normalised there; on a GPU the network runs in half
+precision and in batches, and nothing waits for the host before the last batch is queued.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from objectstates.errors import BackboneError, MissingExtraError, SettingError
+from objectstates.features.backbones import FeatureMap, Images, check_images, padded
+
+BATCH = 64
+"""Frames per pass: enough to fill a GPU, and a bound on its memory."""
+
+_IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+class TorchBackbone:
+    """A torch network that gives one map, behind the protocol of backbones.
+
+    network : the module, in any precision and anywhere.
+    forward : gives the (B, C, h, w) map of normalised (B, 3, H, W) input by means of ``network``;
+        H and W are multiples of ``stride``.
+    mean, std : of each colour, on a scale from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        forward: Callable[[Any], Any],
+        *,
+        name: str,
+        stride: int,
+        channels: int,
+        device: str = "cpu",
+        threads: int = 1,
+        mean: tuple[float, ...] = _IMAGENET_MEAN,
+        std: tuple[float, ...] = _IMAGENET_STD,
+    ) -> None:
+        import torch
+
+        self.name = name
+        self.strides = self.appearance_strides = (stride,)
+        self.channels = (channels,)
+        self._cuda = device.startswith("cuda")
+        if self._cuda and not torch.cuda.is_available():
+            raise SettingError(f"device {device!r} is not available: use --device cpu")
+        self._device = torch.device(device)
+        self._dtype = torch.float16 if self._cuda else torch.float32
+        self.fingerprint = f"{name}-{_digest(network)}-{self._dtype}"
+        network.eval().to(self._device, self._dtype, memory_format=torch.channels_last)
+        self._forward = forward
+        self._threads = threads
+        self._mean = 255 * torch.tensor(mean, device=self._device)
+        self._std = 255 * torch.tensor(std, device=self._device)
+        self._fill = round(255 * sum(mean) / len(mean))
+
+    def maps(self, images: Images) -> tuple[FeatureMap, ...]:
+        import torch
+
+        check_images(images)
+        stride = self.strides[0]
+        frames = torch.from_numpy(padded(images, stride, self._fill))
+        count, height, width, _ = frames.shape
+        shape = (count, height // stride, width // stride, self.channels[0])
+        values = torch.empty(shape, pin_memory=self._cuda)
+        with torch.inference_mode(), _cpu_threads(self._threads):
+            for part, out in zip(frames.split(BATCH), values.split(BATCH), strict=True):
+                out.copy_(self._map(part), non_blocking=True)
+        if self._cuda:
+            torch.cuda.synchronize(self._device)
+        return (FeatureMap(values.numpy(), stride, (images.shape[1], images.shape[2])),)
+
+    def _map(self, frames: Any) -> Any:
+        """(B, H, W, 3) bytes on the host to the (B, h, w, C) float32 map on the device."""
+        if self._cuda:
+            frames = frames.pin_memory().to(self._device, non_blocking=True)
+        x = ((frames - self._mean) / self._std).to(self._dtype)
+        # Channels last in memory already, as the GPU's convolutions like it best.
+        return self._forward(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1).float()
+
+
+def resnet50(device: str = "cpu", threads: int = 1, *, pretrained: bool = True) -> TorchBackbone:
+    """ResNet-50 as in the paper: its last convolutional map, 2,048 channels at stride 32."""
+    with _needs_extra("torch", "backbone resnet50"):
+        import torch
+        from torchvision import models
+    with _loading("resnet50"):
+        whole = models.resnet50(weights="IMAGENET1K_V1" if pretrained else None)
+    network = torch.nn.Sequential(*list(whole.children())[:-2])  # without pooling and classifier
+    return TorchBackbone(
+        network, network, name="resnet50", stride=32, channels=2048, device=device, threads=threads
+    )
+
+
+def hub_model(model: str, device: str = "cpu", threads: int = 1) -> TorchBackbone:
+    """Vision transformer by its name on the hub, or from its folder; its patches are the cells."""
+    with _needs_extra("hf", f"backbone hf:{model}"):
+        import torch
+        import transformers
+    with _loading(f"hf:{model}"):
+        network = transformers.AutoModel.from_pretrained(model, dtype=torch.float32).eval()
+        processor = transformers.AutoImageProcessor.from_pretrained(model)
+    patch: Any = getattr(network.config, "patch_size", None)
+    channels: Any = getattr(network.config, "hidden_size", None)
+    parameters = inspect.signature(network.forward).parameters
+    options = {k: True for k in ("interpolate_pos_encoding",) if k in parameters}
+
+    def forward(x: Any) -> Any:
+        """Tokens of the patches come last, row by row, after those of the class and registers."""
+        rows, columns = x.shape[2] // patch, x.shape[3] // patch
+        tokens = network(x, **options).last_hidden_state[:, -rows * columns :]
+        return tokens.reshape(len(x), rows, columns, channels).permute(0, 3, 1, 2)
+
+    try:
+        with torch.inference_mode():
+            forward(torch.zeros(1, 3, 2 * patch, 3 * patch))
+    except (TypeError, AttributeError, ValueError, RuntimeError) as error:
+        raise SettingError(
+            f"hf:{model} gives no map of patches for frames of any size; "
+            f"a plain vision transformer is needed, such as facebook/dinov2-small ({error})"
+        ) from error
+    return TorchBackbone(
+        network,
+        forward,
+        name=f"hf:{model}",
+        stride=patch,
+        channels=channels,
+        device=device,
+        threads=threads,
+        mean=tuple(processor.image_mean),
+        std=tuple(processor.image_std),
+    )
+
+
+@contextmanager
+def _needs_extra(extra: str, what: str) -> Iterator[None]:
+    """Say which extra is missing. A torchvision that does not fit torch raises RuntimeError."""
+    try:
+        yield
+    except (ImportError, RuntimeError, OSError) as error:
+        raise MissingExtraError(
+            f"{what} needs an extra: pip install 'objectstates[{extra}]' ({error})"
+        ) from error
+
+
+@contextmanager
+def _cpu_threads(count: int) -> Iterator[None]:
+    """Torch has one number of threads for the whole process: lend it ours."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _loading(spec: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:
+        raise BackboneError(f"backbone {spec} cannot be loaded: {error}") from error
+
+
+def _digest(network: Any) -> str:
+    """Short digest of all weights, so that a changed model is never mistaken for the old one."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, value in network.state_dict().items():
+        digest.update(name.encode())
+        digest.update(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]
