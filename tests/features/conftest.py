@@ -9,6 +9,7 @@ from skimage import data, transform
 
 from objectstates.features.backbones import Images
 from objectstates.features.lite0 import Lite0
+from tests.features.scenes import move, render, simulated_clips  # noqa: F401
 
 
 @pytest.fixture(scope="session")

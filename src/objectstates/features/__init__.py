@@ -1,1 +1,1 @@
-"""What frames and tracklets look like, as vectors."""
+"""From frames to features: the appearance of things, and motion."""

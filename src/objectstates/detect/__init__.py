@@ -1,0 +1,1 @@
+"""Detection behind one small protocol; one file per kind of detector."""
