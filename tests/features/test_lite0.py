@@ -12,10 +12,11 @@ import numpy.typing as npt
 import onnxruntime
 import pytest
 
+from objectstates.cache import cache_folder
 from objectstates.errors import BackboneError, SettingError
 from objectstates.features import lite0_weights
 from objectstates.features.backbones import Images
-from objectstates.features.lite0 import Lite0, cache_folder, cached_graph
+from objectstates.features.lite0 import Lite0, cached_graph
 
 CLASSES = {  # ImageNet's, any of which is right
     "coffee": {967},  # espresso

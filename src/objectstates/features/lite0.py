@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import tempfile
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from objectstates.cache import cache_folder, write_atomically
 from objectstates.errors import SettingError
 from objectstates.features import lite0_weights
 from objectstates.features.backbones import FeatureMap, Images, check_images, padded
@@ -117,14 +115,6 @@ def _map_name(stride: int) -> str:
     return f"stride{stride}"
 
 
-def cache_folder() -> Path:
-    """Where derived files are kept between runs: $OBJECTSTATES_CACHE, or the user's cache."""
-    if own := os.environ.get("OBJECTSTATES_CACHE"):
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "objectstates"
-
-
 def cached_graph(strides: tuple[int, ...]) -> bytes:
     """Return the ONNX model that gives ``strides``, built at the first call on this machine.
 
@@ -139,7 +129,7 @@ def cached_graph(strides: tuple[int, ...]) -> bytes:
                 return content
     content = build_graph(lite0_weights.read_weights(), strides)
     try:
-        _write_atomically(folder / f"{stem}.{_digest(content)}.onnx", content)
+        write_atomically(folder / f"{stem}.{_digest(content)}.onnx", content)
     except OSError as error:
         _log.warning("lite0 is built anew each time, for its cache cannot be written: %s", error)
     return content
@@ -147,19 +137,6 @@ def cached_graph(strides: tuple[int, ...]) -> bytes:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    """Other processes see the whole file or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        try:
-            file.write(content)
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink()
-            raise
 
 
 def build_graph(weights: lite0_weights.Weights, strides: tuple[int, ...]) -> bytes:

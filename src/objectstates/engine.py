@@ -1,0 +1,166 @@
+"""Where work runs: in this process, or over local processes, one item each.
+
+Results do not depend on where: items are independent, and come back in the order given. A worker
+that dies (killed, out of memory) takes no other item with it: those in work are tried once more,
+each in a process of its own, and what fails again is reported.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from objectstates.errors import ObjectStatesError
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+_POLL_SECONDS = 0.2
+
+
+class Worker(Protocol[Item, Value]):
+    """What each process holds: made once from ``make``, then called with one item after another.
+
+    ``tick`` is called with how much was done (say, frames) for whoever watches.
+    """
+
+    def __call__(self, item: Item, tick: Callable[[int], None]) -> Value: ...
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Value]):
+    """What became of an item: its value, or why there is none."""
+
+    value: Value | None
+    failure: str | None = None
+
+
+def default_processes() -> int:
+    """As many as this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_all(
+    make: Callable[[], Worker[Item, Value]],
+    items: Sequence[Item],
+    *,
+    processes: int = 1,
+    on_done: Callable[[int, Outcome[Value]], None] | None = None,
+    on_ticks: Callable[[int], None] | None = None,
+) -> list[Outcome[Value]]:
+    """Work on all items; failures are outcomes, not exceptions.
+
+    make : builds the worker; must be picklable when there are several processes.
+    on_done : called in this process with an item's index as soon as its outcome is known.
+    on_ticks : called in this process, now and then, with all ticks so far.
+    """
+    outcomes: list[Outcome[Value] | None] = [None] * len(items)
+
+    def done(index: int, outcome: Outcome[Value]) -> None:
+        outcomes[index] = outcome
+        if on_done is not None:
+            on_done(index, outcome)
+
+    if processes <= 1 or len(items) <= 1:
+        _run_here(make, items, done, on_ticks)
+    else:
+        lost = _run_pool(make, items, range(len(items)), processes, done, on_ticks)
+        for index in lost:  # alone, so that the culprit is known
+            if _run_pool(make, items, [index], 1, done, on_ticks):
+                done(index, Outcome(None, "its process died twice: too little memory?"))
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _run_here(
+    make: Callable[[], Worker[Item, Value]],
+    items: Sequence[Item],
+    done: Callable[[int, Outcome[Value]], None],
+    on_ticks: Callable[[int], None] | None,
+) -> None:
+    worker, ticks = make(), 0
+
+    def tick(count: int) -> None:
+        nonlocal ticks
+        ticks += count
+        if on_ticks is not None:
+            on_ticks(ticks)
+
+    for index, item in enumerate(items):
+        done(index, _attempt(worker, item, tick))
+
+
+def _run_pool(
+    make: Callable[[], Worker[Item, Value]],
+    items: Sequence[Item],
+    indices: Sequence[int],
+    processes: int,
+    done: Callable[[int, Outcome[Value]], None],
+    on_ticks: Callable[[int], None] | None,
+) -> list[int]:
+    """Run in a pool; returns the indices that were lost with a process."""
+    context = multiprocessing.get_context("spawn")
+    counter = context.Value("q", 0)
+    pool = ProcessPoolExecutor(
+        min(processes, len(indices)), context, initializer=_start, initargs=(make, counter)
+    )
+    lost: list[int] = []
+    try:
+        waiting: dict[Future[Outcome[Value]], int] = {
+            pool.submit(_work, items[index]): index for index in indices
+        }
+        while waiting:
+            ready, _ = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)
+            for future in ready:
+                index = waiting.pop(future)
+                try:
+                    done(index, future.result())
+                except BrokenProcessPool:
+                    lost.append(index)
+            if on_ticks is not None:
+                on_ticks(counter.value)
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return sorted(lost)
+
+
+_worker: Any = None
+_counter: Any = None
+
+
+def _start(make: Callable[[], Any], counter: Any) -> None:
+    global _worker, _counter
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
+    _worker, _counter = make(), counter
+
+
+def _tick(count: int) -> None:
+    with _counter.get_lock():
+        _counter.value += count
+
+
+def _work(item: Any) -> Outcome[Any]:
+    return _attempt(_worker, item, _tick)
+
+
+def _attempt(
+    worker: Worker[Item, Value], item: Item, tick: Callable[[int], None]
+) -> Outcome[Value]:
+    try:
+        return Outcome(worker(item, tick))
+    except ObjectStatesError as problem:
+        return Outcome(None, str(problem))
+    except Exception as problem:  # a fault of ours must not cost the other items' hours
+        return Outcome(None, f"unexpected {type(problem).__name__}: {problem}")
