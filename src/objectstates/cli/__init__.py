@@ -1,0 +1,59 @@
+"""The command line: parse, call, print. What takes long to import is imported where it is used."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from objectstates import __version__
+from objectstates.cli import demo, discover
+from objectstates.cli.output import complain
+from objectstates.errors import ObjectStatesError
+
+app = typer.Typer(
+    help="Find when a manipulation happens and what the object looks like before and after it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (discover.fit, discover.predict, discover.inspect, demo.demo):
+    app.command()(command)
+
+
+def main() -> NoReturn:
+    """Run the command line; a user's mistake is one line on stderr and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except ObjectStatesError as problem:
+        complain(str(problem))
+        code = 2
+    except (KeyboardInterrupt, typer.Abort):
+        complain("interrupted")
+        code = 130
+    except BrokenPipeError:  # the reader of our output has seen enough
+        sys.stderr.close()
+        code = 0
+    except Exception as problem:
+        message = getattr(problem, "format_message", None)
+        if message is None:
+            raise
+        complain(f"{message()} (see objectstates --help)")
+        code = 2
+    sys.exit(code)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"objectstates {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of all commands."""
