@@ -4,6 +4,7 @@ In memory it is two tables of columns (tracklets, chunks) with the clips one aft
 what the solver wants; ``corpus[i]`` gives one clip as plain objects. On disk it is a folder::
 
     corpus.json         format version, names and sizes of the features, free-form information
+    arrays.npz          what else the features are made with, such as codebooks; may be missing
     clips.parquet       clip, video, start, end
     tracklets.parquet   clip, start, end, time, score, allowed_1, allowed_2, label, boxes, feature
     chunks.parquet      clip, start, end, time, allowed, label, feature
@@ -15,7 +16,7 @@ float32. ``time``, ``score``, ``allowed*``, ``label`` and ``boxes`` may be missi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ class Corpus:
     videos: tuple[str | None, ...]
     spans: tuple[tuple[float, float] | None, ...]
     info: dict[str, Any]
+    arrays: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _validate(self)
@@ -177,7 +179,12 @@ class Corpus:
         )
 
     @classmethod
-    def from_clips(cls, clips: Iterable[Clip], info: dict[str, Any] | None = None) -> Corpus:
+    def from_clips(
+        cls,
+        clips: Iterable[Clip],
+        info: dict[str, Any] | None = None,
+        arrays: dict[str, Array] | None = None,
+    ) -> Corpus:
         """Build a corpus from :class:`~objectstates.clips.Clip` objects."""
         clips = list(clips)
         tracklets = [tracklet for clip in clips for tracklet in clip.tracklets]
@@ -212,7 +219,7 @@ class Corpus:
             None if clip.start is None or clip.end is None else (clip.start, clip.end)
             for clip in clips
         )
-        return replace(corpus, tracklets=with_boxes, spans=spans)
+        return replace(corpus, tracklets=with_boxes, spans=spans, arrays=arrays or {})
 
     @classmethod
     def load(cls, path: str | Path) -> Corpus:
@@ -284,6 +291,7 @@ class Corpus:
             tuple(self.videos[n] for n in clips),
             tuple(self.spans[n] for n in clips),
             self.info,
+            self.arrays,
         )
 
     def with_features(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from objectstates.corpus import (
 )
 from objectstates.errors import CorpusError
 
+ARRAYS = "arrays.npz"
 _ROWS_PER_GROUP = 4096  # a reader holds one group of features beside what it has read
 _BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
 
@@ -40,6 +42,8 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
             "info": corpus.info,
         }
         storage.write_json(folder / HEADER, header)
+        if corpus.arrays:
+            np.savez(folder / ARRAYS, allow_pickle=False, **corpus.arrays)
         clips = {
             "clip": pa.array(corpus.clip_ids, pa.string()),
             "video": pa.array(corpus.videos, pa.string()),
@@ -106,10 +110,26 @@ def read_corpus(path: Path) -> Corpus:
         chunks = _read_chunks(table, ids)
     try:
         return Corpus(
-            tuple(ids), tracklets, chunks, tuple(videos), tuple(spans), header.get("info") or {}
+            tuple(ids),
+            tracklets,
+            chunks,
+            tuple(videos),
+            tuple(spans),
+            header.get("info") or {},
+            _read_arrays(path / ARRAYS),
         )
     except CorpusError as problem:
         raise CorpusError(f"{path}: {problem}") from None
+
+
+def _read_arrays(path: Path) -> dict[str, Array]:
+    if not path.exists():
+        return {}
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (OSError, ValueError, zipfile.BadZipFile) as problem:
+        raise CorpusError(f"{path} cannot be read ({problem}): make the corpus again") from problem
 
 
 def _read_tracklets(table: _Table, ids: list[str]) -> Tracklets:

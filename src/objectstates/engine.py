@@ -10,12 +10,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from objectstates.errors import ObjectStatesError
 
@@ -25,13 +24,11 @@ Value = TypeVar("Value")
 _POLL_SECONDS = 0.2
 
 
-class Worker(Protocol[Item, Value]):
-    """What each process holds: made once from ``make``, then called with one item after another.
+Tick = Callable[[int], None]
+"""Told how much was done (say, frames), for whoever watches."""
 
-    ``tick`` is called with how much was done (say, frames) for whoever watches.
-    """
-
-    def __call__(self, item: Item, tick: Callable[[int], None]) -> Value: ...
+Worker = Callable[[Item, Tick], Value]
+"""What each process holds: made once, then called with one item after another."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,9 @@ class Outcome(Generic[Value]):
 
 
 def default_processes() -> int:
-    """As many as this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """One per core that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 def run_all(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import cv2
 import numpy as np
@@ -27,12 +27,12 @@ from objectstates.features.codebook import (
     sample_descriptors,
 )
 from objectstates.observe import DetectionLog, Observation, ObserveSettings, observe
+from objectstates.settings import ChunkKind
 from objectstates.sources import ClipSpan
 from objectstates.video import probe
 
 VERSION = 1  # of what an observation means; a change makes kept ones stale
 
-ChunkKind = Literal["dense", "paper"]
 HOF_WORDS, CONV_WORDS = 2000, 1000  # the paper's
 
 
@@ -99,7 +99,6 @@ class Report:
     observed: int = 0
     kept: int = 0
     frames: int = 0
-    codebooks: dict[str, Codebook] = field(default_factory=dict)
 
 
 def ingest(
@@ -108,12 +107,15 @@ def ingest(
     *,
     cache: Path | None = None,
     processes: int = 1,
+    like: Corpus | None = None,
     strict: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> tuple[Corpus, Report]:
     """Turn clips into a corpus. What cannot be read is left out and reported, or raised if strict.
 
     cache : folder in which what was computed is kept; a later run redoes only what changed.
+    like : take the codebooks of this corpus instead of learning others, so that what was learned
+        on it can label the new clips.
     """
     if not clips:
         raise VideoError("there is no clip to read")
@@ -147,10 +149,11 @@ def ingest(
     if not seen:
         raise VideoError(f"none of {len(clips)} clips could be read, first {failed[0][1]}")
     observations = [(clip, Observation(**value.arrays)) for clip, value in seen]
-    codebooks, features = _chunk_features(observations, settings)
+    codebooks, features = _chunk_features(observations, settings, like)
     corpus = Corpus.from_clips(
         (_clip(clip, o, f) for (clip, o), f in zip(observations, features, strict=True)),
         info={"object": settings.object_name, "ingest": _facts(settings, seen[0][1])},
+        arrays={f"{name}_words": codebook.centres for name, codebook in codebooks.items()},
     )
     report = Report(
         failed=failed,
@@ -158,9 +161,17 @@ def ingest(
         observed=sum(not value.from_cache for _, value in seen),
         kept=sum(value.from_cache for _, value in seen),
         frames=sum(int(o.frames[0]) for _, o in observations),
-        codebooks=codebooks,
     )
     return corpus, report
+
+
+def settings_of(corpus: Corpus) -> IngestSettings:
+    """The settings that ``corpus`` was made with."""
+    known = {setting.name for setting in fields(IngestSettings)}
+    facts = corpus.info.get("ingest")
+    if not isinstance(facts, dict) or facts.get("version") != VERSION:
+        raise SettingError("the corpus to be like was not made by this version of ingest")
+    return IngestSettings(**{name: value for name, value in facts.items() if name in known})
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,13 +265,18 @@ def _facts(settings: IngestSettings, seen: _Seen) -> dict[str, Any]:
 
 
 def _chunk_features(
-    observations: Sequence[tuple[ClipSpan, Observation]], settings: IngestSettings
+    observations: Sequence[tuple[ClipSpan, Observation]],
+    settings: IngestSettings,
+    like: Corpus | None,
 ) -> tuple[dict[str, Codebook], list[np.ndarray]]:
     """Dense descriptors as observed, or the paper's words by codebooks learned on all clips."""
     if settings.chunks == "dense":
         return {}, [seen.chunk_feature for _, seen in observations]
     codebooks = {}
     for name, n_words in (("hof", HOF_WORDS), ("conv", CONV_WORDS)):
+        if like is not None:
+            codebooks[name] = Codebook(like.arrays[f"{name}_words"])
+            continue
         samples = [
             sample_descriptors(clip.id, getattr(seen, name).astype(np.float32), seed=settings.seed)
             for clip, seen in observations

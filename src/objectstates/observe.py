@@ -223,7 +223,7 @@ class _Eyes:
         if frame.time >= self.segment_start + SEGMENT_SECONDS:
             self._end_segment()
             self._new_segment(frame.time)
-        gray = cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY)
+        gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
         found = None
         if self.due_detection(frame.time):
             found = self._detect(frame)

@@ -1,0 +1,187 @@
+"""Commands that read videos: ingest, and the training of detectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from objectstates.cli.output import complain, show
+from objectstates.settings import ChunkKind
+
+if TYPE_CHECKING:
+    from objectstates.ingest import Progress, Report
+
+detector_commands = typer.Typer(
+    help="Learn a detector from a few dozen boxes, and judge it.", no_args_is_help=True
+)
+
+Labels = Annotated[Path, typer.Argument(help="Boxes in COCO format.")]
+ObjectName = Annotated[str | None, typer.Option("--object", help="The object's name.")]
+
+
+def ingest(
+    videos: Annotated[
+        list[Path] | None, typer.Argument(help="Video files, folders, or CSV lists of clips.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The corpus folder to write.")] = ...,  # type: ignore[assignment]
+    object_name: ObjectName = None,
+    detector: Annotated[
+        str,
+        typer.Option(
+            help="boxes:FILE, fewshot:MODEL, onnx:FILE, torchvision:NAME, hf:MODEL, or motion "
+            "(no detector at all; weaker)."
+        ),
+    ] = "motion",
+    clips: Annotated[
+        Path | None, typer.Option(help="A CSV list of clips: video,start,end,id.")
+    ] = None,
+    like: Annotated[
+        Path | None, typer.Option(help="Take all settings and codebooks from this corpus.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="Drop detections below this score.")] = 0.4,
+    appearance: Annotated[
+        str, typer.Option(help="Backbone: lite0, resnet50, or hf:MODEL.")
+    ] = "lite0",
+    chunks: Annotated[
+        ChunkKind, typer.Option(help="Dense descriptors, or the paper's bags of words.")
+    ] = "dense",
+    tracklet_seconds: Annotated[float, typer.Option(help="Length of a tracklet, about.")] = 1.0,
+    context: Annotated[float, typer.Option(help="Enlarge boxes by this factor.")] = 1.25,
+    max_side: Annotated[int, typer.Option(help="Bring larger frames down to this size.")] = 480,
+    image_fps: Annotated[float, typer.Option(help="Frame rate of folders of images.")] = 25.0,
+    device: Annotated[str, typer.Option(help="Where torch models run: cpu or cuda.")] = "cpu",
+    processes: Annotated[int | None, typer.Option(help="Default: one per core.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Where to keep what was computed; default: user's cache.")
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep nothing.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the codebooks.")] = 0,
+    strict: Annotated[bool, typer.Option(help="Stop at the first video with a problem.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Turn videos into the corpus that fit reads."""
+    from objectstates.cache import cache_folder
+    from objectstates.corpus import Corpus
+    from objectstates.engine import default_processes
+    from objectstates.ingest import IngestSettings, ingest, settings_of
+    from objectstates.sources import find_clips
+
+    model = Corpus.load(like) if like is not None else None
+    settings = (
+        settings_of(model)
+        if model is not None
+        else IngestSettings(
+            detector=detector,
+            object_name=object_name,
+            threshold=threshold,
+            appearance=appearance,
+            chunks=chunks,
+            device=device,
+            tracklet_seconds=tracklet_seconds,
+            context=context,
+            max_side=max_side,
+            image_fps=image_fps,
+            seed=seed,
+        )
+    )
+    spans = find_clips(videos or [], clips)
+    with _bar() as watch:
+        corpus, report = ingest(
+            spans,
+            settings,
+            cache=None if no_cache else cache or cache_folder() / "ingest",
+            processes=processes or default_processes(),
+            like=model,
+            strict=strict,
+            progress=watch,
+        )
+    corpus.save(out)
+    _tell(report)
+    show(
+        {
+            "clips": len(corpus),
+            "tracklets": len(corpus.tracklets.start),
+            "chunks": len(corpus.chunks.start),
+            "frames": report.frames,
+            "observed": report.observed,
+            "from_cache": report.kept,
+            "failed": [f"{clip}: {reason}" for clip, reason in report.failed],
+            "written_to": str(out),
+        },
+        json,
+    )
+
+
+@detector_commands.command()
+def train(
+    labels: Labels,
+    out: Annotated[Path, typer.Option(help="The model file to write.")],
+    object_name: ObjectName = None,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+) -> None:
+    """Learn a detector from boxes, on the CPU, in about a minute."""
+    from objectstates.detect.fewshot import train as train_detector
+
+    detector = train_detector(labels, object_name=object_name, seed=seed)
+    detector.save(out)
+    show({"written_to": str(out)}, False)
+
+
+@detector_commands.command()
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="The model that train wrote.")],
+    labels: Labels,
+    object_name: ObjectName = None,
+    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Average precision, and recall at the low threshold that ingest uses."""
+    from objectstates.detect.fewshot import FewShotDetector
+    from objectstates.detect.fewshot import evaluate as evaluate_detector
+
+    scores = evaluate_detector(FewShotDetector.load(model), labels, object_name=object_name)
+    show(
+        {
+            "images": len(scores.rows),
+            "average_precision": scores.average_precision,
+            "recall": scores.recall,
+            "false_positives_per_image": scores.false_positives,
+        },
+        json,
+    )
+
+
+def _tell(report: Report) -> None:
+    for problem in report.problems:
+        complain(f"warning: {problem}")
+    for clip, reason in report.failed:
+        complain(f"warning: left out {clip}: {reason}")
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[Progress], None]]:
+    """Clips done, frames per second and time left, on stderr; nothing without a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(
+        TextColumn("observing"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]:.0f} frames/s"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("observing", total=None, rate=0.0)
+
+        def watch(progress: Progress) -> None:
+            elapsed = bar.tasks[task].elapsed or 0.0
+            rate = progress.frames / elapsed if elapsed > 0 else 0.0
+            bar.update(task, total=progress.clips, completed=progress.clips_done, rate=rate)
+
+        yield watch
