@@ -274,9 +274,12 @@ class Tracker:
             track.join(boxes[j], scores[j], path, self._past)
         taken = list(matches.values())
         free = [track for track in self._live + self._lost if track not in taken]
+        earliest = min(p.moment.frame for p in self._past if self._age(p.moment) <= self.reach)
         for j in range(len(boxes)):
             if j not in matches:
-                path, met = self._meet(self._path_back(boxes[j], -1), free, taken)
+                until = min([earliest, *(track.anchors[-1].moment.frame for track in free)])
+                path, met = self._meet(self._path_back(boxes[j], until), free, taken)
+                path = path if met else path[: self._frame - earliest]
                 if met is None:
                     met = _Live(self._numbers)
                     self._numbers += 1
@@ -314,8 +317,8 @@ class Tracker:
         path: list[Floats] = []
         members = inside(self._past[-1].xy, resized(box, INNER))
         for after, before in zip(self._past[::-1], self._past[-2::-1], strict=False):
-            moved = self._moved(box, members, after, before)
-            if before.moment.frame < until or moved is None:
+            moved = self._moved(box, members, after, before) if after.moment.frame > until else None
+            if moved is None:
                 break
             box, members = moved
             path.append(box)
@@ -335,8 +338,7 @@ class Tracker:
                     return path[:steps], track
             if any(track.overlap(frame, box) >= SAME_IOU for track in taken):
                 return path[: steps - 1], None
-        early = sum(past.moment.time < self._now.time - self.reach for past in self._past)
-        return path[: len(self._past) - 1 - early], None
+        return path, None
 
     def _moved(
         self, box: Floats, members: Mask, before: _Past, after: _Past
@@ -349,6 +351,10 @@ class Tracker:
         within = self._clipped(found[0])
         visible = np.prod(within[2:] - within[:2]) / np.prod(sides)
         return found if sides.min() >= MIN_SIDE and visible >= MIN_INSIDE else None
+
+    def _age(self, moment: _Moment) -> float:
+        """Seconds; less a microsecond, lest rounding leave out a frame."""
+        return self._now.time - moment.time - 1e-6
 
     def _clipped(self, boxes: Floats) -> Floats:
         return np.clip(boxes, 0, np.tile(self._gray.shape[::-1], 2))
