@@ -33,3 +33,7 @@ class MissingExtraError(ObjectStatesError, ImportError):
 
 class BackboneError(ObjectStatesError):
     """The network that describes frames, or its weights, cannot be loaded."""
+
+
+class DetectorError(ObjectStatesError):
+    """A detector, or the file that it comes from, cannot be used."""
