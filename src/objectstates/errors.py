@@ -33,3 +33,11 @@ class MissingExtraError(ObjectStatesError, ImportError):
 
 class BackboneError(ObjectStatesError):
     """The network that describes frames, or its weights, cannot be loaded."""
+
+
+class DetectorError(ObjectStatesError):
+    """A detector, or the file that it comes from, cannot be used."""
+
+
+class LabelError(ObjectStatesError):
+    """Labels to train or judge a detector by cannot be used."""
