@@ -37,3 +37,7 @@ class BackboneError(ObjectStatesError):
 
 class DetectorError(ObjectStatesError):
     """A detector, or the file that it comes from, cannot be used."""
+
+
+class LabelError(ObjectStatesError):
+    """Labels to train or judge a detector by cannot be used."""

@@ -1,0 +1,145 @@
+"""Boxes of every place and size an object may have, and their description by a grid of bins.
+
+A box is divided into GRID x GRID bins, and a bin's feature is the mean of a cell map over it. A
+linear score of that description is a sum over the bins of means of *projected* maps, one plane per
+bin, and means over rectangles come from integral images in constant time: tens of thousands of
+boxes of a frame are scored in a few milliseconds, and only the best are ever described.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.compiled import compiled
+
+Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
+
+GRID = 3
+STEP = 1.25
+"""Ratio of neighbouring sizes, and of neighbouring aspects, in the list of shapes."""
+
+MARGIN = 0.35
+"""Share of a box's side by which its centre stays within the frame, at least."""
+
+
+def shapes_like(boxes: Floats) -> Floats:
+    """(n, 2) widths and heights that cover those of the (m, 4) boxes, and a little beyond."""
+    width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
+    size, aspect = np.log(width * height) / 2, np.log(width / height) / 2
+    sizes, aspects = _spread(size, 0.15), _spread(aspect, 0.1)
+    grid = np.array([[s + a, s - a] for s in sizes for a in aspects])
+    return np.asarray(np.exp(grid), np.float64)
+
+
+def _spread(values: Floats, beyond: float) -> Floats:
+    low, high = values.min() - beyond, values.max() + beyond
+    return np.linspace(low, high, max(2, math.ceil((high - low) / math.log(STEP)) + 1))
+
+
+def dense_boxes(shapes: Floats, size: tuple[int, int], step: float) -> Floats:
+    """(n, 4) boxes of the given shapes all over a frame of ``size`` (height, width), cut to it.
+
+    step : pixels between neighbours, at least; large boxes lie an eighth of their side apart.
+    """
+    return _dense_boxes(tuple(map(tuple, shapes.tolist())), size, step)
+
+
+@lru_cache(maxsize=8)
+def _dense_boxes(
+    shapes: tuple[tuple[float, float], ...], size: tuple[int, int], step: float
+) -> Floats:
+    frame_height, frame_width = size
+    boxes = []
+    for width, height in shapes:
+        x = _centres(frame_width, width, step)[None, :, None]
+        y = _centres(frame_height, height, step)[:, None, None]
+        half = np.array([width, height]) / 2
+        centre = np.concatenate(np.broadcast_arrays(x, y), axis=2).reshape(-1, 2)
+        boxes.append(np.hstack([centre - half, centre + half]))
+    limit = np.array([frame_width, frame_height] * 2)
+    found = np.clip(np.concatenate(boxes), 0, limit)
+    found.setflags(write=False)
+    return found
+
+
+def _centres(frame: int, side: float, step: float) -> Floats:
+    low, high = MARGIN * side, frame - MARGIN * side
+    if high <= low:
+        return np.array([frame / 2])
+    count = max(2, math.ceil((high - low) / max(step, side / 8)) + 1)
+    return np.linspace(low, high, count)
+
+
+def integral(planes: Floats32) -> Floats:
+    """(h + 1, w + 1, C) sums of a (h, w, C) map above and left of every corner of its cells."""
+    height, width, channels = planes.shape
+    out = np.zeros((height + 1, width + 1, channels))
+    np.cumsum(planes, axis=0, dtype=np.float64, out=out[1:, 1:])
+    np.cumsum(out[1:, 1:], axis=1, out=out[1:, 1:])
+    return out
+
+
+@compiled
+def score_boxes(sums: Floats, boxes: Floats, grid: int) -> Floats:
+    """(n,) sum over the bins of each box of the mean of the bin's own plane.
+
+    sums : (h + 1, w + 1, grid²) integral of the planes, bins row by row.
+    boxes : (n, 4) in units of cells, within the map, not empty.
+    """
+    rows, columns, _ = sums.shape
+    scores = np.zeros(len(boxes))
+    x_cell, y_cell = np.empty(grid + 1, np.int64), np.empty(grid + 1, np.int64)
+    x_part, y_part = np.empty(grid + 1), np.empty(grid + 1)
+    for n in range(len(boxes)):
+        x1, y1, x2, y2 = boxes[n]
+        for k in range(grid + 1):
+            x = x1 + (x2 - x1) * k / grid
+            y = y1 + (y2 - y1) * k / grid
+            x_cell[k] = min(int(x), columns - 2)
+            y_cell[k] = min(int(y), rows - 2)
+            x_part[k], y_part[k] = x - x_cell[k], y - y_cell[k]
+        total = 0.0
+        for row in range(grid):
+            for column in range(grid):
+                plane = row * grid + column
+                for j in range(2):
+                    i, fy = y_cell[row + j], y_part[row + j]
+                    for k in range(2):
+                        c, fx = x_cell[column + k], x_part[column + k]
+                        top = sums[i, c, plane] * (1 - fx) + sums[i, c + 1, plane] * fx
+                        low = sums[i + 1, c, plane] * (1 - fx) + sums[i + 1, c + 1, plane] * fx
+                        value = top * (1 - fy) + low * fy
+                        total += value if j == k else -value
+        scores[n] = total * grid * grid / ((x2 - x1) * (y2 - y1))
+    return scores
+
+
+@compiled
+def describe_bins(cells: Floats32, boxes: Floats, grid: int) -> Floats32:
+    """(n, grid², C) means of a (h, w, C) map over the bins of boxes, as `score_boxes` takes them.
+
+    boxes : (n, 4) in units of cells, within the map, not empty.
+    """
+    height, width, channels = cells.shape
+    out = np.zeros((len(boxes), grid * grid, channels), np.float32)
+    for n in range(len(boxes)):
+        x1, y1 = boxes[n, 0], boxes[n, 1]
+        across, down = (boxes[n, 2] - x1) / grid, (boxes[n, 3] - y1) / grid
+        for row in range(grid):
+            top, bottom = y1 + row * down, y1 + (row + 1) * down
+            for column in range(grid):
+                left, right = x1 + column * across, x1 + (column + 1) * across
+                bin_mean = out[n, row * grid + column]
+                for i in range(int(top), min(height, int(np.ceil(bottom)))):
+                    tall = min(bottom, i + 1.0) - max(top, float(i))
+                    for j in range(int(left), min(width, int(np.ceil(right)))):
+                        wide = min(right, j + 1.0) - max(left, float(j))
+                        share = np.float32(tall * wide / (across * down))
+                        for c in range(channels):
+                            bin_mean[c] += share * cells[i, j, c]
+    return out
