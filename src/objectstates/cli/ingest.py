@@ -124,10 +124,9 @@ def train(
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
 ) -> None:
     """Learn a detector from boxes, on the CPU, in about a minute."""
-    from objectstates.detect.fewshot import train as train_detector
+    from objectstates.detect import learning
 
-    detector = train_detector(labels, object_name=object_name, seed=seed)
-    detector.save(out)
+    learning.train(labels, object_name, seed=seed).save(out)
     show({"written_to": str(out)}, False)
 
 
@@ -139,16 +138,15 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Average precision, and recall at the low threshold that ingest uses."""
-    from objectstates.detect.fewshot import FewShotDetector
-    from objectstates.detect.fewshot import evaluate as evaluate_detector
+    from objectstates.detect import evaluation, fewshot
 
-    scores = evaluate_detector(FewShotDetector.load(model), labels, object_name=object_name)
+    scores = evaluation.evaluate(fewshot.load(model), labels, object_name)
     show(
         {
             "images": len(scores.rows),
             "average_precision": scores.average_precision,
             "recall": scores.recall,
-            "false_positives_per_image": scores.false_positives,
+            "false_positives_per_image": scores.false_positives_per_image,
         },
         json,
     )
@@ -168,14 +166,16 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
+    console = Console(stderr=True)
     with Bar(
         TextColumn("observing"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]:.0f} frames/s"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     ) as bar:
         task = bar.add_task("observing", total=None, rate=0.0)
 

@@ -1,0 +1,222 @@
+"""How fast videos become a corpus: ``python -m benchmarks.ingest [--videos FOLDER]``.
+
+On 320 x 240 at 25 fps: milliseconds per frame of each stage on one core, the whole with two
+processes as a multiple of real time and of pure decoding, and the peak memory for ten seconds and
+for half an hour of video. Without videos of your own, some are drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import shutil
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import Any
+from unittest.mock import patch
+
+import av
+import numpy as np
+
+from objectstates.ingest import IngestSettings, ingest
+from objectstates.sources import ClipSpan, find_clips
+
+RESULTS = Path(__file__).parent / "results"
+FPS, SIZE = 25, (320, 240)
+
+
+# --- videos ---------------------------------------------------------------------------------------
+
+
+def draw_video(path: Path, seconds: float, seed: int) -> Path:
+    """Textured things that drift over a textured table under a slightly shaking camera."""
+    import cv2
+
+    rng = np.random.default_rng(seed)
+    rough = rng.integers(0, 255, (SIZE[1] // 4 + 8, SIZE[0] // 4 + 8, 3), np.uint8)
+    table = cv2.resize(rough, (SIZE[0] + 32, SIZE[1] + 32), interpolation=cv2.INTER_CUBIC)
+    things = [rng.integers(0, 255, (60, 80, 3), np.uint8) for _ in range(3)]
+    things = [cv2.blur(thing, (5, 5)) for thing in things]
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=FPS, options={"preset": "veryfast"})
+        stream.width, stream.height, stream.pix_fmt = *SIZE, "yuv420p"
+        for i in range(round(seconds * FPS)):
+            dx, dy = (8 + 6 * np.sin([i / 40, i / 55])).astype(int)
+            image = table[dy : dy + SIZE[1], dx : dx + SIZE[0]].copy()
+            for k, thing in enumerate(things):
+                x = int(120 + 100 * np.sin(i / (60 + 20 * k) + k))
+                y = 20 + 60 * k
+                image[y : y + 60, x : x + 80] = thing
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
+        container.mux(stream.encode())
+    return path
+
+
+def write_boxes(folder: Path, clips: list[ClipSpan], frames: dict[str, int]) -> Path:
+    """Boxes for a detector that costs nothing: a quarter of the frame, everywhere."""
+    for clip in clips:
+        rows = [f"{i + 1},1,100,70,100,80,0.9" for i in range(0, frames[clip.id], 5)]
+        (folder / f"{clip.video.stem}.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def decode(path: Path) -> int:
+    with av.open(str(path)) as container:
+        return sum(1 for _ in container.decode(video=0))
+
+
+# --- measurements ---------------------------------------------------------------------------------
+
+
+class Stopwatch:
+    """Adds up the time spent in functions, by stage; inner stages are not counted twice."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._inner = [0.0]
+
+    def wrap(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **options: Any) -> Any:
+            begin = time.perf_counter()
+            self._inner.append(0.0)
+            try:
+                return function(*args, **options)
+            finally:
+                spent = time.perf_counter() - begin
+                self.seconds[stage] += spent - self._inner.pop()
+                self._inner[-1] += spent
+
+        return timed
+
+
+def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
+    """Milliseconds per frame of each stage, in one process."""
+    from objectstates import observe, video
+    from objectstates.detect import boxes, fewshot
+    from objectstates.features import lite0
+
+    watch = Stopwatch()
+    parts = [
+        (video.Reading, "__next__", "decode"),
+        (observe.Tracker, "update", "track"),
+        (observe.Tracker, "finish", "track"),
+        (observe.FlowEstimator, "update", "flow"),
+        (lite0.Lite0, "maps", "backbone"),
+        (boxes.ClipBoxes, "detect", "detect"),
+        (fewshot.FewShotDetector, "detect", "detect"),
+        (observe, "describe_boxes", "appearance of boxes"),
+        (observe, "describe_frames", "appearance of frames"),
+        (observe, "motion_field", "object motion"),
+        (observe, "object_motion", "object motion"),
+    ]
+    with ExitStack() as stack:
+        for owner, name, stage in parts:
+            wrapped = watch.wrap(stage, getattr(owner, name))
+            stack.enter_context(patch.object(owner, name, wrapped))
+        begin = time.perf_counter()
+        _, report = ingest(clips, settings)
+        total = time.perf_counter() - begin
+    rows = {stage: 1e3 * s / report.frames for stage, s in watch.seconds.items()}
+    rows["everything else"] = 1e3 * total / report.frames - sum(rows.values())
+    return {**rows, "total": 1e3 * total / report.frames}
+
+
+def peak_memory(clip: ClipSpan, settings: IngestSettings) -> float:
+    """Megabytes at the peak of one process that ingests one clip."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_measure_memory, args=(clip, settings, theirs))
+    process.start()
+    peak = ours.recv()
+    process.join()
+    return float(peak)
+
+
+def _measure_memory(clip: ClipSpan, settings: IngestSettings, pipe: Any) -> None:
+    ingest([clip], settings)
+    lines = Path("/proc/self/status").read_text().splitlines()
+    peak = next(line for line in lines if line.startswith("VmHWM"))
+    pipe.send(int(peak.split()[1]) / 1024)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--videos", type=Path, help="a folder of 320 x 240 videos")
+    parser.add_argument("--detector", help="instead of boxes that cost nothing")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--long", type=float, default=1800, help="seconds of the long video")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="objectstates-"))
+    try:
+        report = measure(options, folder)
+    finally:
+        shutil.rmtree(folder)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "ingest.json").write_text(json.dumps(report, indent=1) + "\n")
+    show(report)
+
+
+def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    if options.videos is None:
+        for i in range(6):
+            draw_video(folder / f"clip{i}.mp4", 15, i)
+    clips = find_clips([options.videos or folder])
+    short = ClipSpan("short", draw_video(folder / "short.mp4", 10, 100))
+    long = ClipSpan("long", draw_video(folder / "long.mp4", options.long, 101))
+    frames = {clip.id: decode(clip.video) for clip in [*clips, short, long]}
+    (folder / "boxes").mkdir()
+    boxes = write_boxes(folder / "boxes", [*clips, short, long], frames)
+    settings = IngestSettings(detector=options.detector or f"boxes:{boxes}")
+    ingest([short], settings)  # compile and load everything once
+    decoding, whole = [], []
+    total = sum(frames[clip.id] for clip in clips)
+    for _ in range(3):
+        begin = time.perf_counter()
+        for clip in clips:
+            decode(clip.video)
+        decoding.append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        ingest(clips, settings, processes=options.processes)
+        whole.append(time.perf_counter() - begin)
+    seconds = total / FPS
+    return {
+        "detector": settings.detector.split(":")[0],
+        "ms_per_frame": stages(clips, settings),
+        "video_seconds": seconds,
+        "processes": options.processes,
+        "wall_seconds": median(whole),
+        "times_real_time": seconds / median(whole),
+        "to_pure_decoding": median(whole) / median(decoding),
+        "peak_mb": {
+            "10 s": peak_memory(short, settings),
+            f"{options.long:g} s": peak_memory(long, settings),
+        },
+    }
+
+
+def show(report: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table("stage, one process", "ms/frame")
+    for stage, ms in report["ms_per_frame"].items():
+        table.add_row(stage, f"{ms:.2f}")
+    console.print(table)
+    console.print(
+        f"{report['video_seconds']:.0f} s of video in {report['wall_seconds']:.1f} s with "
+        f"{report['processes']} processes: {report['times_real_time']:.1f} x real time, "
+        f"{report['to_pure_decoding']:.0f} x pure decoding"
+    )
+    for length, peak in report["peak_mb"].items():
+        console.print(f"peak memory of one process, {length} of video: {peak:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
