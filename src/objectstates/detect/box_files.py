@@ -19,8 +19,8 @@ Every format is read into the same rows. How a file names a video and says when 
   ``outside`` to the next that is not there is nothing; the last box stays until ``stop_frame``. Of
   a turned box the upright hull is taken.
 
-Identities of tracks are not kept. Frame numbers become seconds by ``fps`` of a COCO video, or of
-``info``; else by the frame rate of the video itself.
+Identities of tracks are not kept. Frame numbers become seconds by ``fps`` of a COCO image, of
+its video or of ``info``; else by the frame rate of the video itself.
 """
 
 from __future__ import annotations
@@ -195,10 +195,12 @@ def _place(
 ) -> _Place:
     names, number = _from_file_name(file, str(image.get("file_name", "")))
     if image.get("video_id") in videos:
-        name, own_rate = videos[image["video_id"]]
-        names, rate = (name,), rate if math.isnan(own_rate) else own_rate
+        name, video_rate = videos[image["video_id"]]
+        names, rate = (name,), rate if math.isnan(video_rate) else video_rate
     elif isinstance(image.get("video"), str):
         names = (video_name(image["video"]),)
+    if not math.isnan(own_rate := _number(image, "fps")):
+        rate = own_rate
     size = (_number(image, "width"), _number(image, "height"))
     if not math.isnan(time := _number(image, "time", "timestamp")):
         return _Place(names, time, 1.0, size, False)

@@ -6,14 +6,19 @@ precision and in batches, and nothing waits for the host before the last batch i
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from objectstates.errors import BackboneError, MissingExtraError, SettingError
+from objectstates.errors import BackboneError, SettingError
 from objectstates.features.backbones import FeatureMap, Images, check_images, padded
+from objectstates.torch_support import (
+    cpu_threads,
+    loading,
+    needs_extra,
+    torch_device,
+    weights_digest,
+)
 
 BATCH = 64
 """Frames per pass: enough to fill a GPU, and a bound on its memory."""
@@ -49,11 +54,9 @@ class TorchBackbone:
         self.strides = self.appearance_strides = (stride,)
         self.channels = (channels,)
         self._cuda = device.startswith("cuda")
-        if self._cuda and not torch.cuda.is_available():
-            raise SettingError(f"device {device!r} is not available: use --device cpu")
-        self._device = torch.device(device)
+        self._device = torch_device(device)
         self._dtype = torch.float16 if self._cuda else torch.float32
-        self.fingerprint = f"{name}-{_digest(network)}-{self._dtype}"
+        self.fingerprint = f"{name}-{weights_digest(network)}-{self._dtype}"
         network.eval().to(self._device, self._dtype, memory_format=torch.channels_last)
         self._forward = forward
         self._threads = threads
@@ -70,7 +73,7 @@ class TorchBackbone:
         count, height, width, _ = frames.shape
         shape = (count, height // stride, width // stride, self.channels[0])
         values = torch.empty(shape, pin_memory=self._cuda)
-        with torch.inference_mode(), _cpu_threads(self._threads):
+        with torch.inference_mode(), cpu_threads(self._threads):
             for part, out in zip(frames.split(BATCH), values.split(BATCH), strict=True):
                 out.copy_(self._map(part), non_blocking=True)
         if self._cuda:
@@ -88,10 +91,10 @@ class TorchBackbone:
 
 def resnet50(device: str = "cpu", threads: int = 1, *, pretrained: bool = True) -> TorchBackbone:
     """ResNet-50 as in the paper: its last convolutional map, 2,048 channels at stride 32."""
-    with _needs_extra("torch", "backbone resnet50"):
+    with needs_extra("torch", "backbone resnet50"):
         import torch
         from torchvision import models
-    with _loading("resnet50"):
+    with loading("backbone resnet50", BackboneError):
         whole = models.resnet50(weights="IMAGENET1K_V1" if pretrained else None)
     network = torch.nn.Sequential(*list(whole.children())[:-2])  # without pooling and classifier
     return TorchBackbone(
@@ -101,10 +104,10 @@ def resnet50(device: str = "cpu", threads: int = 1, *, pretrained: bool = True) 
 
 def hub_model(model: str, device: str = "cpu", threads: int = 1) -> TorchBackbone:
     """Vision transformer by its name on the hub, or from its folder; its patches are the cells."""
-    with _needs_extra("hf", f"backbone hf:{model}"):
+    with needs_extra("hf", f"backbone hf:{model}"):
         import torch
         import transformers
-    with _loading(f"hf:{model}"):
+    with loading(f"backbone hf:{model}", BackboneError):
         network = transformers.AutoModel.from_pretrained(model, dtype=torch.float32).eval()
         processor = transformers.AutoImageProcessor.from_pretrained(model)
     patch: Any = getattr(network.config, "patch_size", None)
@@ -137,46 +140,3 @@ def hub_model(model: str, device: str = "cpu", threads: int = 1) -> TorchBackbon
         mean=tuple(processor.image_mean),
         std=tuple(processor.image_std),
     )
-
-
-@contextmanager
-def _needs_extra(extra: str, what: str) -> Iterator[None]:
-    """Say which extra is missing. A torchvision that does not fit torch raises RuntimeError."""
-    try:
-        yield
-    except (ImportError, RuntimeError, OSError) as error:
-        raise MissingExtraError(
-            f"{what} needs an extra: pip install 'objectstates[{extra}]' ({error})"
-        ) from error
-
-
-@contextmanager
-def _cpu_threads(count: int) -> Iterator[None]:
-    """Torch has one number of threads for the whole process: lend it ours."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def _loading(spec: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, RuntimeError) as error:
-        raise BackboneError(f"backbone {spec} cannot be loaded: {error}") from error
-
-
-def _digest(network: Any) -> str:
-    """Short digest of all weights, so that a changed model is never mistaken for the old one."""
-    import torch
-
-    digest = hashlib.sha256()
-    for name, value in network.state_dict().items():
-        digest.update(name.encode())
-        digest.update(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:16]

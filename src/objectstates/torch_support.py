@@ -1,0 +1,63 @@
+"""What all that runs on torch shares. Torch is imported where used: it is an extra."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from objectstates.errors import MissingExtraError, ObjectStatesError, SettingError
+
+
+@contextmanager
+def needs_extra(extra: str, what: str) -> Iterator[None]:
+    """Say which extra is missing. A torchvision that does not fit torch raises RuntimeError."""
+    try:
+        yield
+    except (ImportError, RuntimeError, OSError) as error:
+        raise MissingExtraError(
+            f"{what} needs an extra: pip install 'objectstates[{extra}]' ({error})"
+        ) from error
+
+
+@contextmanager
+def loading(what: str, kind: type[ObjectStatesError]) -> Iterator[None]:
+    """Say what cannot be loaded, and why."""
+    try:
+        yield
+    except Exception as error:  # loaders of networks raise whatever their formats' readers do
+        raise kind(f"{what} cannot be loaded: {error}") from error
+
+
+def torch_device(device: str) -> Any:
+    """Return the device, or say that it is not here."""
+    import torch
+
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise SettingError(f"device {device!r} is not available: use --device cpu")
+    return torch.device(device)
+
+
+@contextmanager
+def cpu_threads(count: int) -> Iterator[None]:
+    """Torch has one number of threads for the whole process: lend it ours."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def weights_digest(network: Any) -> str:
+    """Short digest of all weights, so that a changed model is never mistaken for the old one."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, value in network.state_dict().items():
+        digest.update(name.encode())
+        digest.update(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]
