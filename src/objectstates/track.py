@@ -16,7 +16,6 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
 from objectstates.clips import Box
 from objectstates.detect.detections import Boxes, Detections
@@ -29,7 +28,7 @@ Floats32 = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
 SEED_EVERY = 5  # frames between searches for new points
-MATCH_IOU = 0.3  # a track and a detection may belong together
+MATCH_IOU = 0.4  # a track and a detection may belong together; half, if they share their points
 MEET_IOU = 0.5  # a detection that is followed back has met a track
 SAME_IOU = 0.6  # two boxes show one object
 INNER = 0.9  # of a detection's sides: the points within are taken for the object's
@@ -198,7 +197,7 @@ class Tracker:
             for track in self._live:
                 if track.anchors[-1].moment.frame == self._frame:
                     track.members = inside(self._points.xy, resized(track.boxes[-1], INNER))
-        elif self._frame % SEED_EVERY == 0:
+        elif self._frame % SEED_EVERY == 0 or len(self._past) == 1:
             self._points.seed(self._gray, np.empty((0, 4)))
         self._retire(time)
 
@@ -306,11 +305,14 @@ class Tracker:
                 union = (track.members | content).sum()
                 few = union < 2 * MIN_POINTS
                 shared = overlap[i, j] if few else (track.members & content).sum() / union
-                if overlap[i, j] >= MATCH_IOU or (shared >= 0.5 and overlap[i, j] >= 0.1):
+                if overlap[i, j] >= (MATCH_IOU if shared < 0.5 else MATCH_IOU / 2):
                     value[i, j] = overlap[i, j] + shared
-        rows, columns = linear_sum_assignment(value, maximize=True)
-        pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-        return {j: self._live[i] for i, j in pairs if value[i, j] > 0}
+        # Best pair first: the best sum would give away a sure match to win two poor ones.
+        matches: dict[int, _Live] = {}
+        for i, j in np.argwhere(value > 0)[np.argsort(-value[value > 0], kind="stable")].tolist():
+            if j not in matches and self._live[i] not in matches.values():
+                matches[j] = self._live[i]
+        return matches
 
     def _path_back(self, box: Floats, until: int) -> list[Floats]:
         """The boxes before the one in the last frame, latest first, down to frame ``until``."""
