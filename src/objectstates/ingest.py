@@ -138,7 +138,7 @@ def ingest(
         tell()
 
     outcomes = run_all(
-        partial(_Observer, settings, cache),
+        partial(_Observer, settings, cache, clips),
         clips,
         processes=processes,
         on_done=on_done,
@@ -184,7 +184,9 @@ class _Seen:
 class _Observer:
     """One process's detector and backbone, and the cache before them."""
 
-    def __init__(self, settings: IngestSettings, cache: Path | None) -> None:
+    def __init__(
+        self, settings: IngestSettings, cache: Path | None, clips: Sequence[ClipSpan]
+    ) -> None:
         cv2.setNumThreads(1)  # there is one process per core
         self.settings = settings
         self.cache = ArrayCache(cache)
@@ -194,25 +196,24 @@ class _Observer:
             object_name=settings.object_name,
             device=settings.device,
             threshold=settings.threshold,
+            clips=clips,
         )
         self.fingerprints = self.detector.fingerprint, self.backbone.fingerprint
 
     def __call__(self, clip: ClipSpan, tick: Callable[[int], None]) -> _Seen:
-        probe(clip.video, image_fps=self.settings.image_fps)  # what is wrong with it, if anything
         settings = self.settings.observe
-        source = [content_digest(clip.video), clip.start, clip.end, settings.max_side]
-        source += [
-            settings.image_fps,
-            clip.id if self.settings.detector.startswith("boxes") else "",
-        ]
-        found_key = digest("detections", VERSION, source, self.detector.fingerprint)
+        video = probe(clip.video, image_fps=settings.image_fps)
+        detector = self.detector.for_clip(clip, video)
+        source = [content_digest(clip.video), clip.start, clip.end]
+        seen_as = [settings.max_side, settings.image_fps]
+        found_key = digest("detections", VERSION, source, seen_as, detector.fingerprint)
         seen_key = digest("observation", found_key, asdict(settings), self.backbone.fingerprint)
         if (kept := self.cache.get(seen_key)) is not None:
             return _Seen(kept, True, self.fingerprints)
         known = self.cache.get(found_key)
         observation, log = observe(
             clip,
-            self.detector,
+            detector,
             self.backbone,
             settings,
             known_detections=None if known is None else DetectionLog.from_arrays(known),

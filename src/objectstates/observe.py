@@ -108,7 +108,8 @@ def observe(
 ) -> tuple[Observation, DetectionLog]:
     """Look at all frames of a clip once.
 
-    known_detections : what the detector found in an earlier run, to spare it.
+    detector : the one for this clip (``Detector.for_clip``).
+    known_detections : what it found in an earlier run, to spare it.
     tick : called with the number of frames read since the last call.
     """
     with read_frames(
@@ -120,8 +121,7 @@ def observe(
         image_fps=settings.image_fps,
     ) as reading:
         log = known_detections or DetectionLog()
-        own = None if known_detections is not None else detector.for_clip(clip, reading.info)
-        eyes = _Eyes(own, log, backbone, settings)
+        eyes = _Eyes(None if known_detections is not None else detector, log, backbone, settings)
         count = 0
         for frame in reading:
             eyes.see(frame)

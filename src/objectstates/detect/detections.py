@@ -38,8 +38,9 @@ class Detector(Protocol):
     """Finds object candidates in frames.
 
     ``for_clip`` gives the detector for one clip: itself where a frame says all, another where the
-    clip's name or what was seen before matters. Its ``detect`` then gets the clip's frames in the
-    order of time, a few at once, and returns one :class:`Detections` for each.
+    clip's name or what was seen before matters. It is asked for even if nothing is left to detect,
+    so it should cost nothing. Its ``detect`` then gets the clip's frames in the order of time, a
+    few at once, and returns one :class:`Detections` for each.
     """
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
 
 from objectstates.detect.detections import Detector
@@ -48,9 +47,9 @@ def load_detector(
             boxes.check(clips)
             return boxes
         case "fewshot", True:
-            fewshot = import_module("objectstates.detect.fewshot")
-            detector: Detector = fewshot.load(name, threshold)
-            return detector
+            from objectstates.detect import fewshot
+
+            return fewshot.load(name, threshold)
         case "onnx", True:
             from objectstates.detect.onnx_models import OnnxDetector
 
@@ -76,8 +75,9 @@ def load_detector(
                 name, object_name, threshold=threshold, device=device, threads=threads
             )
         case "motion", False:
-            motion: Detector = import_module("objectstates.detect.motion").MotionDetector()
-            return motion
+            from objectstates.detect.motion import MotionDetector
+
+            return MotionDetector()
     listed = "\n".join(f"  {known}: {what}" for known, what in SPECS.items())
     raise SettingError(f"no detector {spec!r}; choose\n{listed}")
 
