@@ -196,7 +196,7 @@ def test_bad_files_are_named_and_the_others_go_on(folder, tmp_path):
     with pytest.raises(VideoError, match="empty"):
         ingest(clips, with_boxes(folder), strict=True)
     with pytest.raises(VideoError, match="none of 4 clips"):
-        ingest(clips[:4], with_boxes(folder))
+        ingest(clips[:4], IngestSettings(detector="motion"))
 
 
 def test_what_is_cut_off_is_used_as_far_as_it_goes(folder, tmp_path):
