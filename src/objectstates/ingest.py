@@ -34,6 +34,7 @@ from objectstates.video import probe
 VERSION = 1  # of what an observation means; a change makes kept ones stale
 
 HOF_WORDS, CONV_WORDS = 2000, 1000  # the paper's
+GPU_BATCH = 32  # frames that are looked at in one pass
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class IngestSettings:
             self.max_side,
             self.chunks == "paper",
             self.image_fps,
+            GPU_BATCH if self.device.startswith("cuda") else 1,
         )
 
 

@@ -12,8 +12,8 @@ into tracklets of a second anyway, and keeps the memory flat however long the cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import cv2
 import numpy as np
@@ -55,6 +55,7 @@ class ObserveSettings:
     max_side : the longer side of frames is brought down to this many pixels.
     words : also gather the descriptors of the paper's bags of words.
     image_fps : frames per second of folders of images.
+    batch : frames that the detector and the backbone get at once; more than 1 pays on a GPU only.
     """
 
     tracklet_seconds: float = 1.0
@@ -62,6 +63,7 @@ class ObserveSettings:
     max_side: int = 480
     words: bool = False
     image_fps: float = 25.0
+    batch: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +124,9 @@ def observe(
     ) as reading:
         log = known_detections or DetectionLog()
         eyes = _Eyes(None if known_detections is not None else detector, log, backbone, settings)
-        count = 0
-        for frame in reading:
-            eyes.see(frame)
-            count += 1
-            if count % 25 == 0:
-                tick(25)
-        tick(count % 25)
+        for frames in _gulps(reading, settings.batch):
+            eyes.see(frames)
+            tick(len(frames))
         period = 1 / min(max(reading.info.fps, 1.0), TRACK_FPS)
         return eyes.finish(period, reading.problems), log
 
@@ -180,6 +178,29 @@ class _Every:
         return due
 
 
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A frame, and whether it is one of those that the detector and the backbone look at."""
+
+    frame: Frame
+    look: bool
+
+
+def _gulps(frames: Iterable[Frame], batch: int) -> Iterator[list[_Due]]:
+    """Frames in groups, each with ``batch`` to be looked at, of one size."""
+    due, gulp, looks = _Every(DETECT_FPS), list[_Due](), 0
+    for frame in frames:
+        look = due(frame.time)
+        resized = gulp and gulp[-1].frame.image.shape != frame.image.shape
+        if resized or (look and looks == batch):
+            yield gulp
+            gulp, looks = [], 0
+        gulp.append(_Due(frame, look))
+        looks += look
+    if gulp:
+        yield gulp
+
+
 class _Eyes:
     """The state of one pass: what is gathered in the current segment, and in the whole clip."""
 
@@ -192,7 +213,6 @@ class _Eyes:
     ) -> None:
         self.detector, self.log = detector, log
         self.backbone, self.settings = backbone, settings
-        self.due_detection = _Every(DETECT_FPS)
         self.due_flow = _Every(TRACK_FPS if settings.words else FLOW_FPS)
         self.flow = FlowEstimator()
         self.trajectories = DenseTrajectories() if settings.words else None
@@ -217,38 +237,51 @@ class _Eyes:
         self.maps: list[tuple[float, tuple[FeatureMap, ...]]] = []
         self.fields: list[MotionField] = []
 
-    def see(self, frame: Frame) -> None:
-        if self.first is None:
-            self.first = self.segment_start = frame.time
-        if frame.time >= self.segment_start + SEGMENT_SECONDS:
-            self._end_segment()
-            self._new_segment(frame.time)
-        gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
-        found = None
-        if self.due_detection(frame.time):
-            found = self._detect(frame)
-            self._describe(frame)
-        self.tracker.update(frame.time, gray, found)
-        if self.due_flow(frame.time):
-            self._move(frame.time, gray)
-        self.last, self.scale = frame.time, frame.scale
-        self.count += 1
+    def see(self, gulp: list[_Due]) -> None:
+        looked_at = [due.frame for due in gulp if due.look]
+        found = dict(zip([f.time for f in looked_at], self._detect(looked_at), strict=True))
+        maps = dict(zip([f.time for f in looked_at], self._maps(looked_at), strict=True))
+        for due in gulp:
+            frame = due.frame
+            if self.first is None:
+                self.first = self.segment_start = frame.time
+            if frame.time >= self.segment_start + SEGMENT_SECONDS:
+                self._end_segment()
+                self._new_segment(frame.time)
+            if due.look:
+                self._describe(frame.time, maps[frame.time])
+            gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
+            self.tracker.update(frame.time, gray, found.get(frame.time))
+            if self.due_flow(frame.time):
+                self._move(frame.time, gray)
+            self.last, self.scale = frame.time, frame.scale
+            self.count += 1
 
-    def _detect(self, frame: Frame) -> Detections:
+    def _detect(self, frames: list[Frame]) -> list[Detections]:
         if self.detector is None:
-            return self.log.at(frame.time)
-        found = self.detector.detect([frame])[0]
-        self.log.add(frame.time, found)
+            return [self.log.at(frame.time) for frame in frames]
+        found = self.detector.detect(frames)
+        for frame, detections in zip(frames, found, strict=True):
+            self.log.add(frame.time, detections)
         return found
 
-    def _describe(self, frame: Frame) -> None:
-        maps = self.backbone.maps(frame.image[None])
-        self.maps.append((frame.time, at_strides(maps, self.backbone.appearance_strides)))
-        self.frame_times.append(frame.time)
+    def _maps(self, frames: list[Frame]) -> list[tuple[FeatureMap, ...]]:
+        """The maps of each frame, from one pass for all."""
+        if not frames:
+            return []
+        together = self.backbone.maps(np.stack([frame.image for frame in frames]))
+        return [
+            tuple(replace(level, values=level.values[i : i + 1]) for level in together)
+            for i in range(len(frames))
+        ]
+
+    def _describe(self, time: float, maps: tuple[FeatureMap, ...]) -> None:
+        self.maps.append((time, at_strides(maps, self.backbone.appearance_strides)))
+        self.frame_times.append(time)
         self.frame_features.append(describe_frames(maps[-1:])[0])
         if self.settings.words:
             cells = at_strides(maps, self.backbone.appearance_strides[:1])[0].values[0]
-            self.conv.append((frame.time, cells.reshape(-1, cells.shape[-1])))
+            self.conv.append((time, cells.reshape(-1, cells.shape[-1])))
 
     def _move(self, time: float, gray: npt.NDArray[np.uint8]) -> None:
         step = self.flow.update(time, gray)

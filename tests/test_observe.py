@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from objectstates.detect.boxes import BoxesDetector
+from objectstates.features.lite0 import Lite0
+from objectstates.observe import DetectionLog, ObserveSettings, observe
+from objectstates.sources import ClipSpan
+from objectstates.video import probe
+from tests.test_ingest import BOX, FPS, scene
+from tests.test_video import write_video
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clip")
+    path = write_video(folder / "a.mp4", scene(3), fps=FPS, options={"crf": "18"})
+    x1, y1, x2, y2 = BOX
+    rows = [f"{i + 1},1,{x1},{y1},{x2 - x1},{y2 - y1},0.8" for i in range(60)]
+    (folder / "a.csv").write_text("\n".join(rows) + "\n")
+    span = ClipSpan("a", path)
+    return span, BoxesDetector(folder / "a.csv").for_clip(span, probe(path))
+
+
+@pytest.fixture(scope="module")
+def look(clip, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
+        backbone = Lite0()
+
+    def call(settings=None, span=clip[0], **options):
+        return observe(span, clip[1], backbone, settings or ObserveSettings(), **options)
+
+    return call
+
+
+def assert_same(one, two):
+    for name, value in one.arrays().items():
+        np.testing.assert_array_equal(value, getattr(two, name), err_msg=name)
+
+
+def test_batches_change_nothing(look):
+    assert_same(look()[0], look(ObserveSettings(batch=7))[0])
+
+
+def test_kept_detections_spare_the_detector_and_change_nothing(look):
+    first, log = look()
+    again = DetectionLog.from_arrays(log.arrays())
+    second, _ = look(known_detections=again)
+    assert_same(first, second)
+
+
+def test_long_clips_are_worked_on_in_segments(look, monkeypatch):
+    whole, _ = look()
+    monkeypatch.setattr("objectstates.observe.SEGMENT_SECONDS", 2.0)
+    parts, _ = look()
+    assert (parts.chunk_span == whole.chunk_span).all()
+    for start, end in parts.tracklet_span:
+        assert start // 2 == (end - 1e-6) // 2, "a tracklet reaches over the end of a segment"
+    covered = (parts.tracklet_span[:, 1] - parts.tracklet_span[:, 0]).sum()
+    assert covered > 0.9 * (whole.tracklet_span[:, 1] - whole.tracklet_span[:, 0]).sum()
+
+
+def test_a_span_is_looked_at_alone(look, clip):
+    seen, _ = look(span=ClipSpan("part", clip[0].video, 2.0, 4.0))
+    assert seen.span.tolist() == pytest.approx([2.0, 4.0])
+    assert seen.tracklet_span.min() >= 2.0
+    assert seen.tracklet_span.max() <= 4.0 + 1e-6
+    assert len(seen.chunk_span) == 5
+
+
+def test_every_frame_is_counted(look):
+    ticks = []
+    seen, _ = look(tick=ticks.append)
+    assert sum(ticks) == int(seen.frames[0]) == 60
