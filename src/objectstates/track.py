@@ -276,7 +276,7 @@ class Tracker:
         earliest = min(p.moment.frame for p in self._past if self._age(p.moment) <= self.reach)
         for j in range(len(boxes)):
             if j not in matches:
-                until = min([earliest, *(track.anchors[-1].moment.frame for track in free)])
+                until = min([earliest, *(track.resumable for track in free)])
                 path, met = self._meet(self._path_back(boxes[j], until), free, taken)
                 path = path if met else path[: self._frame - earliest]
                 if met is None:
@@ -333,11 +333,9 @@ class Tracker:
         for steps, box in enumerate(path, start=1):
             frame = self._frame - steps
             for track in free:
-                if (
-                    track.anchors[-1].moment.frame <= frame
-                    and track.overlap(frame, box) >= MEET_IOU
-                ):
-                    return path[:steps], track
+                if track.resumable <= frame and track.overlap(frame, box) >= MEET_IOU:
+                    track.doubt_after(frame)
+                    return path[: self._frame - track.anchors[-1].moment.frame], track
             if any(track.overlap(frame, box) >= SAME_IOU for track in taken):
                 return path[: steps - 1], None
         return path, None
@@ -429,23 +427,24 @@ class _Past(NamedTuple):
 class _Anchor:
     """A detection of a track.
 
-    pulls : (4,) where the detections before and after it would have the box, less where it is.
+    before, after : (4,) the box as it comes from the detection before and from the one after.
     """
 
     moment: _Moment
     box: Floats
     score: float
-    pulls: list[Floats] = field(default_factory=list)
-
-    def pull(self, box: Floats) -> None:
-        """Hear another detection's opinion, unless the object or the path to it has changed."""
-        if _overlap(box, self.box) >= MEET_IOU:
-            self.pulls.append(box - self.box)
+    before: Floats | None = None
+    after: Floats | None = None
 
     @property
     def correction(self) -> Floats:
-        """Detections jitter: what a neighbour says counts half as much as what was seen."""
-        return sum(self.pulls, np.zeros(4)) / (2 + len(self.pulls))
+        """Detections jitter: what a neighbour says counts half as much as what was seen.
+
+        Unless they are too far apart; then the object has changed, or the path between is wrong.
+        """
+        said = [box for box in (self.before, self.after) if box is not None]
+        said = [box for box in said if _overlap(box, self.box) >= MEET_IOU]
+        return sum((box - self.box for box in said), np.zeros(4)) / (2 + len(said))
 
 
 @dataclass(eq=False)
@@ -467,6 +466,14 @@ class _Live:
     def last(self) -> int:
         return self.moments[-1].frame
 
+    @property
+    def resumable(self) -> int:
+        """The first frame where a detection that is followed back may meet it.
+
+        It is the last but one detection's: a single false one must not lead a track astray.
+        """
+        return self.anchors[-2:][0].moment.frame
+
     def overlap(self, frame: int, box: Floats) -> float:
         """With its box in that frame; 0 if it has none."""
         index = frame - self.moments[0].frame
@@ -485,9 +492,9 @@ class _Live:
         if self.anchors:
             previous = self.anchors[-1]
             if self.last == now:
-                anchor.pull(self.boxes[-1])
+                anchor.before = self.boxes[-1]
             if reached <= previous.moment.frame < now:
-                previous.pull(back[now - 1 - previous.moment.frame])
+                previous.after = back[now - 1 - previous.moment.frame]
             start, shared = self.moments[0].frame, self.last
             kept = min(max(previous.moment.frame, reached), now - 1)
         new = []
@@ -508,6 +515,11 @@ class _Live:
         corrections = np.array([anchor.correction for anchor in self.anchors])
         between = [np.interp(frames, at, column) for column in corrections.T]
         return np.asarray(np.array(self.boxes) + np.stack(between, axis=1))
+
+    def doubt_after(self, frame: int) -> None:
+        """Give up the last detection if it comes after that frame."""
+        if self.anchors[-1].moment.frame > frame:
+            self.forget_after(self.anchors.pop().moment.frame - 1)
 
     def forget_after(self, frame: int) -> None:
         count = frame + 1 - self.moments[0].frame
