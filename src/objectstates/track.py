@@ -191,14 +191,13 @@ class Tracker:
         )
         self._follow()
         if detections is not None:
-            boxes, scores = self._usable(detections)
-            self._link(boxes, scores)
+            self._link(*self._usable(detections))
+        if detections is not None or self._frame % SEED_EVERY == 0 or self.cut:
+            boxes = [(self._clipped(t.boxes[-1]), int(t.members.sum())) for t in self._live]
             self._points.seed(self._gray, boxes)
-            for track in self._live:
-                if track.anchors[-1].moment.frame == self._frame:
-                    track.members = inside(self._points.xy, resized(track.boxes[-1], INNER))
-        elif self._frame % SEED_EVERY == 0 or len(self._past) == 1:
-            self._points.seed(self._gray, np.empty((0, 4)))
+        for track in self._live:
+            if track.anchors[-1].moment.frame == self._frame:
+                track.members = inside(self._points.xy, resized(track.boxes[-1], INNER))
         self._retire(time)
 
     def pop_finished(self) -> list[Track]:
