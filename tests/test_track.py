@@ -367,6 +367,21 @@ def test_settled_time_is_kept() -> None:
         assert all(track.times[0] >= before - 1e-6 for track in tracker.pop_finished())
 
 
+@pytest.mark.parametrize("fps", [0.1, 1, 25, 240])
+@pytest.mark.parametrize("limit", [0, 0.1, 3])
+def test_any_frame_rate_and_any_limits(fps: float, limit: float) -> None:
+    tracker = Tracker(patience=limit, reach=limit, longest=limit)
+    for i in range(12):
+        tracker.update(i / fps, scene(BOX), found(BOX) if i % 3 == 0 else None)
+    tracks = tracker.finish()
+    pieces = cut_tracks(tracks, min_seconds=0)
+    assert sum(len(track) for track in tracks) == sum(len(piece.times) for piece in pieces) >= 4
+    assert all(np.isfinite(track.scores).any() for track in tracks)
+    assert max(np.abs(track.boxes - BOX).max() for track in tracks) < 0.5
+    spans = [(piece.start, piece.end) for piece in pieces]
+    assert all(a[1] <= b[0] + 1e-6 for a, b in pairwise(spans))
+
+
 def test_the_same_whatever_the_number_of_threads() -> None:
     path = [moved(BOX, dx=i - 20, zoom=1.01**i) for i in range(40)]
     frames = [scene(box) for box in path]

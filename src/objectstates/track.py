@@ -229,7 +229,8 @@ class Tracker:
                 self._step = step
         self._gray, self._scale = small, scale
         oldest = time - max(self.patience, self.reach)
-        self._past = [past for past in self._past if past.moment.time >= oldest]
+        recent = [past for past in self._past[:-1] if past.moment.time >= oldest]
+        self._past = recent + self._past[-1:]
 
     def _end_shot(self, after: float | None) -> None:
         """End all tracks; ``after`` is when the next shot begins, if it follows directly."""
@@ -365,11 +366,10 @@ class Tracker:
                 if time - track.anchors[-1].moment.time > self.patience:
                     group.remove(track)
                     self._hand_out(track)
-                elif time - track.moments[0].time > self.longest:
+                elif time - track.moments[0].time > self.longest and len(track.anchors) > 1:
                     latest = track.anchors[-1].moment.frame
-                    if latest > track.moments[0].frame:
-                        self._hand_out(track, latest)
-                        track.forget_before(latest)
+                    self._hand_out(track, latest)
+                    track.forget_before(latest)
 
     def _hand_out(self, track: _Live, stop: int | None = None) -> None:
         """Finish a track, or its part before frame ``stop``, if it had support enough."""
