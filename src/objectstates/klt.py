@@ -7,6 +7,8 @@ Forward-backward error: automatic detection of tracking failures, ICPR 2010).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +37,7 @@ def is_cut(before: Gray, after: Gray, survival: float | None = None) -> bool:
     """
     if survival is None:
         return brightness_change(before, after) > 0.4
-    return survival < 0.4 and brightness_change(before, after) > 0.15
+    return survival < 0.1 or (survival < 0.4 and brightness_change(before, after) > 0.15)
 
 
 def brightness_change(before: Gray, after: Gray) -> float:
@@ -85,13 +87,16 @@ class Points:
         self.xy = moved
         return in_use(moved).sum() / len(slots) if len(slots) >= 5 * MIN_POINTS else None
 
-    def seed(self, gray: Gray, boxes: Floats) -> None:
-        """Take in new corners: densely in the (n, 4) boxes, thinly all over the frame."""
+    def seed(self, gray: Gray, boxes: Iterable[tuple[Floats, int]]) -> None:
+        """Take in new corners: densely in the boxes, and thinly all over the frame.
+
+        boxes : each (4,), within the frame, with the number of points that it has already.
+        """
         if min(gray.shape) < SMALLEST_SIDE:
             return
-        for box in boxes:
+        for box, known in boxes:
             x1, y1, x2, y2 = np.round(box).astype(int).tolist()
-            room = PER_BOX - int(inside(self.xy, box).sum())
+            room = PER_BOX - known
             if room > 0 and min(x2 - x1, y2 - y1) > 2 * FINE_SPACING:
                 vacant = self._vacant(gray.shape, FINE_SPACING)[y1:y2, x1:x2]
                 corners = _corners(gray[y1:y2, x1:x2], room, 0.01, FINE_SPACING, vacant)
@@ -166,11 +171,8 @@ def move_box(
     seen = in_use(after) & in_use(before)
     if members.sum() >= 2 * MIN_POINTS > 2 * (members & seen).sum():
         return None
-    own = inside(before, box) & seen
-    for voters in (members & seen, own):
-        if voters.sum() >= MIN_POINTS:
-            break
-    else:
+    voters = members & seen
+    if voters.sum() < MIN_POINTS:
         return _move_with_surroundings(box, seen, before, after)
     origin, target = before[voters].astype(np.float64), after[voters].astype(np.float64)
     shift = _common_shift(origin, target)
@@ -181,7 +183,7 @@ def move_box(
     middle, centre = origin.sum(axis=0) / len(origin), target.sum(axis=0) / len(target)
     zoom = _zoom(origin - middle, target - centre, box)
     moved = (box.reshape(2, 2) - middle) * zoom + centre
-    followers = np.flatnonzero(own | members)
+    followers = np.flatnonzero(seen & (members | inside(before, box)))
     near = _near(after[followers] - centre, (before[followers] - middle) * zoom)
     new_members = np.zeros_like(members)
     new_members[followers[near]] = True
@@ -210,10 +212,12 @@ def _zoom(before: Floats, after: Floats, box: Floats) -> float:
 def _move_with_surroundings(
     box: Floats, seen: Mask, before: Floats32, after: Floats32
 ) -> tuple[Floats, Mask] | None:
-    for around in (inside(before, resized(box, 2.0)) & seen, seen):
+    outside = seen & ~inside(before, box)
+    for around in (outside & inside(before, resized(box, 2.0)), outside):
         if around.sum() >= 2 * MIN_POINTS:
             shift = _common_shift(before[around].astype(float), after[around].astype(float))
             if shift is None:
                 return None
-            return box + np.tile(shift, 2), inside(after, box + np.tile(shift, 2)) & seen
-    return box, inside(after, box) & seen
+            moved = box + np.tile(shift, 2)
+            return moved, seen & inside(after, moved) & _near(after - before, shift)
+    return box, seen & inside(after, box)

@@ -191,14 +191,13 @@ class Tracker:
         )
         self._follow()
         if detections is not None:
-            boxes, scores = self._usable(detections)
-            self._link(boxes, scores)
+            self._link(*self._usable(detections))
+        if detections is not None or self._frame % SEED_EVERY == 0 or self.cut:
+            boxes = [(self._clipped(t.boxes[-1]), int(t.members.sum())) for t in self._live]
             self._points.seed(self._gray, boxes)
-            for track in self._live:
-                if track.anchors[-1].moment.frame == self._frame:
-                    track.members = inside(self._points.xy, resized(track.boxes[-1], INNER))
-        elif self._frame % SEED_EVERY == 0 or len(self._past) == 1:
-            self._points.seed(self._gray, np.empty((0, 4)))
+        for track in self._live:
+            if track.anchors[-1].moment.frame == self._frame:
+                track.members = inside(self._points.xy, resized(track.boxes[-1], INNER))
         self._retire(time)
 
     def pop_finished(self) -> list[Track]:
@@ -230,7 +229,8 @@ class Tracker:
                 self._step = step
         self._gray, self._scale = small, scale
         oldest = time - max(self.patience, self.reach)
-        self._past = [past for past in self._past if past.moment.time >= oldest]
+        recent = [past for past in self._past[:-1] if past.moment.time >= oldest]
+        self._past = recent + self._past[-1:]
 
     def _end_shot(self, after: float | None) -> None:
         """End all tracks; ``after`` is when the next shot begins, if it follows directly."""
@@ -276,7 +276,7 @@ class Tracker:
         earliest = min(p.moment.frame for p in self._past if self._age(p.moment) <= self.reach)
         for j in range(len(boxes)):
             if j not in matches:
-                until = min([earliest, *(track.anchors[-1].moment.frame for track in free)])
+                until = min([earliest, *(track.resumable for track in free)])
                 path, met = self._meet(self._path_back(boxes[j], until), free, taken)
                 path = path if met else path[: self._frame - earliest]
                 if met is None:
@@ -333,11 +333,9 @@ class Tracker:
         for steps, box in enumerate(path, start=1):
             frame = self._frame - steps
             for track in free:
-                if (
-                    track.anchors[-1].moment.frame <= frame
-                    and track.overlap(frame, box) >= MEET_IOU
-                ):
-                    return path[:steps], track
+                if track.resumable <= frame and track.overlap(frame, box) >= MEET_IOU:
+                    track.doubt_after(frame)
+                    return path[: self._frame - track.anchors[-1].moment.frame], track
             if any(track.overlap(frame, box) >= SAME_IOU for track in taken):
                 return path[: steps - 1], None
         return path, None
@@ -368,11 +366,10 @@ class Tracker:
                 if time - track.anchors[-1].moment.time > self.patience:
                     group.remove(track)
                     self._hand_out(track)
-                elif time - track.moments[0].time > self.longest:
+                elif time - track.moments[0].time > self.longest and len(track.anchors) > 1:
                     latest = track.anchors[-1].moment.frame
-                    if latest > track.moments[0].frame:
-                        self._hand_out(track, latest)
-                        track.forget_before(latest)
+                    self._hand_out(track, latest)
+                    track.forget_before(latest)
 
     def _hand_out(self, track: _Live, stop: int | None = None) -> None:
         """Finish a track, or its part before frame ``stop``, if it had support enough."""
@@ -429,23 +426,24 @@ class _Past(NamedTuple):
 class _Anchor:
     """A detection of a track.
 
-    pulls : (4,) where the detections before and after it would have the box, less where it is.
+    before, after : (4,) the box as it comes from the detection before and from the one after.
     """
 
     moment: _Moment
     box: Floats
     score: float
-    pulls: list[Floats] = field(default_factory=list)
-
-    def pull(self, box: Floats) -> None:
-        """Hear another detection's opinion, unless the object or the path to it has changed."""
-        if _overlap(box, self.box) >= MEET_IOU:
-            self.pulls.append(box - self.box)
+    before: Floats | None = None
+    after: Floats | None = None
 
     @property
     def correction(self) -> Floats:
-        """Detections jitter: what a neighbour says counts half as much as what was seen."""
-        return sum(self.pulls, np.zeros(4)) / (2 + len(self.pulls))
+        """Detections jitter: what a neighbour says counts half as much as what was seen.
+
+        Unless they are too far apart; then the object has changed, or the path between is wrong.
+        """
+        said = [box for box in (self.before, self.after) if box is not None]
+        said = [box for box in said if _overlap(box, self.box) >= MEET_IOU]
+        return sum((box - self.box for box in said), np.zeros(4)) / (2 + len(said))
 
 
 @dataclass(eq=False)
@@ -467,6 +465,14 @@ class _Live:
     def last(self) -> int:
         return self.moments[-1].frame
 
+    @property
+    def resumable(self) -> int:
+        """The first frame where a detection that is followed back may meet it.
+
+        It is the last but one detection's: a single false one must not lead a track astray.
+        """
+        return self.anchors[-2:][0].moment.frame
+
     def overlap(self, frame: int, box: Floats) -> float:
         """With its box in that frame; 0 if it has none."""
         index = frame - self.moments[0].frame
@@ -485,9 +491,9 @@ class _Live:
         if self.anchors:
             previous = self.anchors[-1]
             if self.last == now:
-                anchor.pull(self.boxes[-1])
+                anchor.before = self.boxes[-1]
             if reached <= previous.moment.frame < now:
-                previous.pull(back[now - 1 - previous.moment.frame])
+                previous.after = back[now - 1 - previous.moment.frame]
             start, shared = self.moments[0].frame, self.last
             kept = min(max(previous.moment.frame, reached), now - 1)
         new = []
@@ -508,6 +514,11 @@ class _Live:
         corrections = np.array([anchor.correction for anchor in self.anchors])
         between = [np.interp(frames, at, column) for column in corrections.T]
         return np.asarray(np.array(self.boxes) + np.stack(between, axis=1))
+
+    def doubt_after(self, frame: int) -> None:
+        """Give up the last detection if it comes after that frame."""
+        if self.anchors[-1].moment.frame > frame:
+            self.forget_after(self.anchors.pop().moment.frame - 1)
 
     def forget_after(self, frame: int) -> None:
         count = frame + 1 - self.moments[0].frame
