@@ -50,6 +50,8 @@ NOTICEABLE = 15.0
 """Difference of colour (Lab, 8 bit) that counts half."""
 SHIFT = 2
 """Pixels by which the alignment may be wrong: the best agreement within is taken."""
+FAINT = 0.0025
+"""Share of the frame; where less than that has changed, holding all of it says little."""
 BOXES = 5
 OVERLAP = 0.5
 CANDIDATES = 3000
@@ -266,7 +268,7 @@ def describe(picture: Floats32, change: Floats32, boxes: Floats) -> Floats:
     height, width = change.shape
     held, area = _sums(integral(change[:, :, None]), boxes)
     density = np.log(held[:, 0] / area + 0.02)
-    coverage = np.log(held[:, 0] / (change.sum() + 1.0) + 0.02)
+    coverage = np.log(held[:, 0] / (change.sum() + FAINT * height * width) + 0.02)
     edges = np.hypot(*(cv2.Sobel(picture[:, :, 0], cv2.CV_32F, *d) for d in ((1, 0), (0, 1))))
     sums = integral(np.minimum(edges / 80, 1).astype(np.float32)[:, :, None])
     rim, rim_area = (
