@@ -18,7 +18,7 @@ from tests.test_video import write_video
 
 SIZE = (240, 180)
 BEFORE = np.array([[70, 60, 130, 105]])
-AFTER = np.array([[110, 60, 170, 105]])
+AFTER = np.array([[90, 60, 150, 105]])
 
 
 def scene(pan: float = 0.0, *, moves: bool = True) -> list[Image]:
@@ -26,13 +26,16 @@ def scene(pan: float = 0.0, *, moves: bool = True) -> list[Image]:
 
     pan : pixels per frame by which the camera moves.
     """
-    wall = background(np.random.default_rng(0), (SIZE[0] + 80, SIZE[1]))
+    rng = np.random.default_rng(0)
+    wall = background(rng, (SIZE[0] + 80, SIZE[1]))
+    grain = cv2.GaussianBlur(rng.normal(size=wall.shape[:2]), None, 2.5)
+    wall = np.clip(wall + 25 * (grain / grain.std())[..., None], 0, 255).astype(np.uint8)
     cv2.rectangle(wall, (10, 130), (60, 160), (200, 40, 160), -1)  # rests
     images = []
     for k in range(40):
         progress = float(np.clip((k - 18) / 4, 0, 1)) if moves else 0.0
         frame = wall.copy()
-        x = 70 + round(40 * progress)
+        x = 70 + round(20 * progress)
         frame[60:105, x : x + 60] = thing(60, 45)
         at = round(120 + 70 * np.cos(k * 1.3)), round(50 + 45 * np.sin(k * 0.9))
         cv2.circle(frame, at, 14, (240, 200, 180), -1)
