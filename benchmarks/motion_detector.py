@@ -2,7 +2,7 @@
 
     python -m benchmarks.motion_detector ../shared/data/sim [--fit]
 
-The ranking of boxes is a logistic regression of eight numbers. ``--fit`` prints its weights,
+The ranking of boxes is a logistic regression of seven numbers. ``--fit`` prints its weights,
 learned on all these clips, and the recall of each task with weights learned on the other tasks.
 """
 

@@ -113,7 +113,8 @@ class FewShotDetector:
     def _detect(self, image: Image) -> Detections:
         small = working_image(image, self.side)
         size = small.shape[0], small.shape[1]
-        boxes, scores = locate(cell_map(small), self.head, self.shapes, size)
+        everywhere = dense_boxes(self.shapes, size, CELL)
+        boxes, scores = locate(cell_map(small), self.head, everywhere, size)
         slope, shift = self.calibration
         chances = 1 / (1 + np.exp(-(slope * scores + shift)))
         kept = chances >= self.threshold
@@ -180,10 +181,9 @@ def cell_map(image: Image) -> Floats32:
 
 
 def locate(
-    cells: Floats32, head: Head, shapes: Floats, size: tuple[int, int]
+    cells: Floats32, head: Head, boxes: Floats, size: tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    """The best boxes (n, 4) of a frame of ``size`` (height, width), refined, and their scores."""
-    boxes = dense_boxes(shapes, size, CELL)
+    """The best of some boxes in a frame of ``size`` (height, width), refined, and their scores."""
     scores = dense_scores(cells, head, boxes)
     best = np.argpartition(-scores, min(CANDIDATES, len(scores)) - 1)[:CANDIDATES]
     best.sort()

@@ -364,9 +364,21 @@ def _mean_head(heads: Sequence[Head]) -> Head:
 
 
 def _judge(e: _Example, head: Head, shapes: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Scores of what a head finds in an image it has not seen, and whether each is right."""
-    boxes, scores = locate(e.cells.astype(np.float32), head, shapes, e.size)
-    return scores, match(boxes, e.boxes)
+    """Scores of what a head finds in an image it has not seen, and whether each is right.
+
+    The object outshines the rest, so the rest is also searched alone: what would be found there if
+    the object were away tells what scores the background can reach.
+    """
+    cells = e.cells.astype(np.float32)
+    everywhere = dense_boxes(shapes, e.size, CELL)
+    boxes, scores = locate(cells, head, everywhere, e.size)
+    right = match(boxes, e.boxes)
+    rest = everywhere[_background(everywhere, e)]
+    if len(rest) == 0:
+        return scores, right
+    others, other_scores = locate(cells, head, rest, e.size)
+    new = _background(others, e) & (iou(others, boxes).max(axis=1) < 0.5)
+    return np.append(scores, other_scores[new]), np.append(right, np.zeros(new.sum(), bool))
 
 
 def _calibration(judged: Sequence[tuple[Floats, npt.NDArray[np.bool_]]]) -> tuple[float, float]:

@@ -19,7 +19,8 @@ from objectstates.compiled import compiled
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 
-GRID = 3
+GRID = 4
+"""Bins along each side of a box; finer than 3 was better on simulated clips left out in turn."""
 STEP = 1.25
 """Ratio of neighbouring sizes, and of neighbouring aspects, in the list of shapes."""
 
