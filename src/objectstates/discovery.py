@@ -113,9 +113,9 @@ class JointDiscovery:
         skipped, kept = self._leave_out_infeasible(corpus)
         action, state = self._constraints(kept, len(kept.tracklets.start))
         problem = JointProblem(
-            make_side(factorise(kept.chunks.features[: action.n_rows], self.lam), action),
-            make_side(factorise(kept.tracklets.features[: state.n_rows], self.mu), state),
-            self.nu,
+            make_side(factorise(kept.chunks.features[: action.n_rows], float(self.lam)), action),
+            make_side(factorise(kept.tracklets.features[: state.n_rows], float(self.mu)), state),
+            float(self.nu),
         )
         clock.lap("factorise")
         rounding, solution = self._best_run(problem, callback)
@@ -488,12 +488,13 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def _number(value: Any, kind: type) -> float:
+def _number(value: Any, kind: type[Any]) -> float:
     """A setting as a float; NaN, which no bound admits, where it is not of this kind."""
     if isinstance(value, bool) or not isinstance(value, kind):
         return math.nan
     try:
-        return float(value)
+        number: Any = value
+        return float(number)
     except OverflowError:
         return math.inf
 
