@@ -95,6 +95,8 @@ def test_version_and_help(run):
         (["fit", "corpus", "--out", "a.txt"], "a.txt exists and holds something else"),
         (["fit", "corpus", "--out", "a.txt/r"], "cannot write a.txt/r"),
         (["fit", "a.mat", "--out", "r"], "a.mat is not a MATLAB file"),
+        (["fit", "x" * 300, "--out", "r"], "name too long"),
+        (["demo", "--seed", "-1"], "seed must be"),
         (["predict", "corpus", "corpus", "--out", "r"], "corpus has no result.json"),
         (["inspect", "nowhere"], "nowhere does not exist"),
         (["inspect", "corpus", "--loud"], "No such option"),
@@ -114,6 +116,29 @@ def test_a_mistake_is_one_line_and_exit_code_2(run, tmp_path, monkeypatch, words
     assert err.count("\n") == 1, err
     assert err.startswith("objectstates: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == before, "something was left behind"
+
+
+def test_either_side_alone_prints_its_certificate(run, corpus_folder, tmp_path):
+    for target in ("state", "action"):
+        code, out, _ = run("fit", corpus_folder, "--out", tmp_path / target, "--target", target)
+        assert code == 0
+        assert "duality gap" in out
+
+
+def test_a_model_is_not_overwritten_by_its_predictions(run, corpus_folder, tmp_path):
+    run("fit", corpus_folder, "--out", tmp_path / "r", "--max-passes", 60)
+    code, _, err = run("predict", tmp_path / "r", corpus_folder, "--out", tmp_path / "r")
+    assert code == 2
+    assert "is the model itself" in err
+
+
+def test_names_do_not_steer_the_terminal(run, tmp_path):
+    clips = list(synthetic_corpus(n_clips=3))
+    clips[1] = type(clips[1])("\x1b[31mred :cat:", (), clips[1].chunks)
+    Corpus.from_clips(clips).save(tmp_path / "c")
+    _, out, _ = run("inspect", tmp_path / "c")
+    assert "\x1b[31m" not in out
+    assert ":cat:" in out
 
 
 def test_left_out_clips_are_told_in_one_line(run, tmp_path):

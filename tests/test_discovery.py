@@ -210,6 +210,14 @@ def test_impossible_clips_are_left_out_and_named():
         JointDiscovery(target="action", max_passes=20).fit(corpus)
 
 
+def test_no_tracklets_at_all_is_not_feasible():
+    clips = [type(c)(c.id, (), c.chunks) for c in synthetic_corpus(n_clips=3)]
+    corpus = Corpus.from_clips(clips)
+    for target in ("joint", "state"):
+        with pytest.raises(InfeasibleClipError, match="3 of 3 clips"):
+            JointDiscovery(target=target).fit(corpus)
+
+
 def test_impossible_clips_raise_where_asked():
     corpus = with_impossible_clips()
     with pytest.raises(InfeasibleClipError, match="overlapping: it has 30 tracklet"):
@@ -258,6 +266,23 @@ def test_saved_model_predicts_the_same(tmp_path, model):
     np.testing.assert_array_equal(mine.state_scores, theirs.state_scores)
 
 
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_prediction_agrees_with_the_fit_whatever_the_scale(scale):
+    corpus = synthetic_corpus(n_clips=10, state_size=64, action_size=64)
+    scaled = corpus.with_features(
+        tracklets=scale * corpus.tracklets.features + 1, chunks=scale * corpus.chunks.features
+    )
+    model = JointDiscovery(mu=1e-6, lam=1e-6).fit(scaled)
+    result = model.predict(scaled)
+    assert (result.state == model.labels_).all()
+    assert (result.action_chunk == model.action_chunk_).all()
+
+
+def test_prediction_follows_the_fit_not_later_settings(corpus, model):
+    other = JointDiscovery(seed=0).fit(corpus).set_params(target="state", nu=0.0)
+    assert (other.predict(corpus).action_chunk == model.action_chunk_).all()
+
+
 def test_other_features_are_refused(model):
     with pytest.raises(CorpusError, match=r"state features have size 10, .* learned on size 256"):
         model.predict(synthetic_corpus(n_clips=2, state_size=10))
@@ -279,12 +304,18 @@ def test_predictions_are_no_model(tmp_path, model):
         {"nu": -1}, {"nu": float("nan")}, {"mu": 0}, {"lam": -1e-3}, {"lam": "1"}, {"tol": 0},
         {"max_passes": 0}, {"max_passes": 2.5}, {"restarts": 0}, {"seed": -1}, {"seed": True},
         {"solver": "simplex"}, {"constraint": "two"}, {"target": "object"},
-        {"on_infeasible": "ignore"}, {"detection_weight": -0.1}, {"mu": True},
+        {"on_infeasible": "ignore"}, {"detection_weight": -0.1}, {"mu": True}, {"nu": 10**400},
     ],
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_named(corpus, setting):
     with pytest.raises(SettingError, match=next(iter(setting))):
         JointDiscovery(**setting).fit(corpus)
+
+
+def test_numpy_numbers_are_numbers(corpus, tmp_path):
+    model = JointDiscovery(nu=np.float32(0.5), seed=np.int64(3), max_passes=np.int32(60))
+    model.fit(corpus).save(tmp_path / "r")
+    assert JointDiscovery.load(tmp_path / "r").seed == 3
 
 
 def test_scikit_learn_manners():
@@ -304,6 +335,18 @@ def test_callback_stops_early(corpus):
     assert model.n_iter_ == 3
     assert not model.converged_
     assert_constraints_hold(corpus, model.labels_, model.action_chunk_)
+
+
+def test_callback_stops_all_restarts(corpus):
+    calls = []
+    JointDiscovery(restarts=4).fit(corpus, callback=lambda p: calls.append(p) or len(calls) >= 3)
+    assert len(calls) == 3
+
+
+def test_loaded_model_knows_its_certificate(model, tmp_path):
+    model.save(tmp_path / "r")
+    loaded = JointDiscovery.load(tmp_path / "r")
+    assert (loaded.gap_, loaded.objective_) == (model.gap_, model.objective_)
 
 
 def test_a_single_clip_is_enough():

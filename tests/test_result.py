@@ -90,3 +90,23 @@ def test_damaged_results_are_refused(tmp_path, result):
     np.savez(folder / "classifiers.npz", state_weights=np.array([{}], dtype=object))
     with pytest.raises(ResultError, match="not a whole result"):
         Result.load(folder)
+    folder = fresh("zip")
+    path = folder / "classifiers.npz"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ResultError, match="not a whole result"):
+        Result.load(folder)
+    folder = fresh("nan")
+    with np.load(folder / "classifiers.npz") as arrays:
+        spoilt = {k: v * np.nan if k.endswith("weights") else v for k, v in arrays.items()}
+    np.savez(folder / "classifiers.npz", **spoilt)
+    with pytest.raises(ResultError, match="classifier is damaged"):
+        Result.load(folder)
+
+
+def test_only_results_are_replaced(tmp_path, result):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "result.json").write_text('{"accuracy": 0.9}')
+    (tmp_path / "mine" / "notes.txt").write_text("dear")
+    with pytest.raises(ResultError, match="holds something else"):
+        result.save(tmp_path / "mine")
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "dear"

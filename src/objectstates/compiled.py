@@ -18,8 +18,11 @@ def compiled(kernel: Kernel) -> Kernel:
     Sums may be reordered (so that dot products use vector instructions); infinities and NaNs keep
     their meaning, because an infinite cost is how an entry is forbidden.
     """
-    decorator: Any = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-    return cast(Kernel, decorator(kernel))
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+    try:
+        return cast(Kernel, numba.njit(cache=True, **options)(kernel))
+    except RuntimeError:  # no folder can be written to: compile in every run
+        return cast(Kernel, numba.njit(**options)(kernel))
 
 
 def _forget_outdated_kernels() -> None:

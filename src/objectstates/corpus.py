@@ -26,8 +26,6 @@ import numpy.typing as npt
 from objectstates.clips import Box, Chunk, Clip, Tracklet, TrackletLabel
 from objectstates.errors import CorpusError
 
-FORMAT_VERSION = 1
-HEADER = "corpus.json"
 UNKNOWN = -1  # label of a row whose truth is not known
 
 Array = npt.NDArray[Any]
@@ -153,8 +151,8 @@ class Corpus:
             end=end,
             time=_middle("tracklet_time", tracklet_time, start, end),
             score=np.ones(m) if tracklet_score is None else _floats("score", tracklet_score),
-            allowed=_flags("tracklet_allowed", tracklet_allowed, (m, 2)),
-            label=_labels("tracklet_label", tracklet_label, m),
+            allowed=as_flags("tracklet_allowed", tracklet_allowed, (m, 2)),
+            label=as_labels("tracklet_label", tracklet_label, m, 3),
             features=_features("tracklet_features", tracklet_features),
             boxes=np.empty((0, 5)),
             box_offsets=np.zeros(m + 1, np.int64),
@@ -165,8 +163,8 @@ class Corpus:
             start=start,
             end=end,
             time=_middle("chunk_time", chunk_time, start, end),
-            allowed=_flags("chunk_allowed", chunk_allowed, (t,)),
-            label=_labels("chunk_label", chunk_label, t),
+            allowed=as_flags("chunk_allowed", chunk_allowed, (t,)),
+            label=as_labels("chunk_label", chunk_label, t, 1),
             features=_features("chunk_features", chunk_features),
         )
         return cls(
@@ -252,14 +250,18 @@ class Corpus:
 
     def tracklet_rows(self, n: int) -> range:
         """Where clip n's tracklets stand in the table."""
+        n = range(len(self))[n]
         return range(int(self.tracklets.offsets[n]), int(self.tracklets.offsets[n + 1]))
 
     def chunk_rows(self, n: int) -> range:
         """Where clip n's chunks stand in the table."""
+        n = range(len(self))[n]
         return range(int(self.chunks.offsets[n]), int(self.chunks.offsets[n + 1]))
 
     def select(self, clips: Sequence[int] | Array) -> Corpus:
-        """The corpus of the given clips alone, in the given order."""
+        """The corpus of the given clips alone, in the given order; or of those a mask marks."""
+        if np.asarray(clips).dtype == bool:
+            clips = np.flatnonzero(clips)
         table, chunks = self.tracklets, self.chunks
         rows = np.concatenate([np.arange(0), *(np.array(self.tracklet_rows(n)) for n in clips)])
         times = np.concatenate([np.arange(0), *(np.array(self.chunk_rows(n)) for n in clips)])
@@ -363,7 +365,8 @@ def _middle(name: str, time: npt.ArrayLike | None, start: Array, end: Array) -> 
     return (start + end) / 2 if start.shape == end.shape else start
 
 
-def _flags(name: str, values: npt.ArrayLike | None, shape: tuple[int, ...]) -> Array:
+def as_flags(name: str, values: npt.ArrayLike | None, shape: tuple[int, ...]) -> Array:
+    """Booleans, all true unless given."""
     if values is None:
         return np.ones(shape, bool)
     flags = np.asarray(values)
@@ -372,11 +375,11 @@ def _flags(name: str, values: npt.ArrayLike | None, shape: tuple[int, ...]) -> A
     return flags.astype(bool)
 
 
-def _labels(name: str, values: npt.ArrayLike | None, n: int) -> Array:
+def as_labels(name: str, values: npt.ArrayLike | None, n: int, most: int) -> Array:
+    """Labels from 0 to ``most``, all unknown unless given."""
     if values is None:
         return np.full(n, UNKNOWN, np.int8)
     labels = np.asarray(values)
-    most = 3 if name.startswith("tracklet") else 1
     if labels.size and not np.isin(labels, np.arange(UNKNOWN, most + 1)).all():
         raise CorpusError(f"{name} must be whole numbers from 0 to {most}, or -1 for unknown")
     return labels.astype(np.int8)
@@ -410,13 +413,18 @@ def _validate(corpus: Corpus) -> None:
     if not ids:
         raise CorpusError("the corpus has no clips")
     for clip_id in ids:
-        if not isinstance(clip_id, str) or not clip_id:
+        if not isinstance(clip_id, str) or not clip_id or not _is_text(clip_id):
             raise CorpusError(f"clip id {clip_id!r} is not a non-empty string")
     if len(set(ids)) < len(ids):
         twice = next(x for x in ids if ids.count(x) > 1)
         raise CorpusError(f"clip id {twice!r} occurs more than once: ids must be unique")
     if not len(corpus.videos) == len(corpus.spans) == len(ids):
         raise CorpusError("there must be one video (or None) per clip")
+    for clip_id, video, span in zip(ids, corpus.videos, corpus.spans, strict=True):
+        if video is not None and not (isinstance(video, str) and _is_text(video)):
+            raise CorpusError(f"clip {clip_id!r}: video {video!r} is not a string")
+        if span is not None and not -np.inf < span[0] < span[1] < np.inf:
+            raise CorpusError(f"clip {clip_id!r}: its span {span} must end after it starts")
     tables: dict[str, Tracklets | Chunks] = {
         "tracklet": corpus.tracklets,
         "chunk": corpus.chunks,
@@ -442,6 +450,14 @@ def _validate(corpus: Corpus) -> None:
     )
 
 
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _validate_lengths(kind: str, table: Tracklets | Chunks, n_clips: int) -> None:
     n_rows = int(table.offsets[-1])
     if len(table.offsets) != n_clips + 1:
@@ -460,6 +476,8 @@ def _validate_lengths(kind: str, table: Tracklets | Chunks, n_clips: int) -> Non
             raise CorpusError("tracklet_allowed must have two columns, one per state")
         if len(table.box_offsets) != n_rows + 1 or table.box_offsets[-1] != len(table.boxes):
             raise CorpusError("tracklets: boxes do not match the number of tracklets")
+        if not np.isfinite(table.boxes).all():
+            raise CorpusError("tracklets: boxes have values that are not finite")
     if n_rows and table.features.shape[1] == 0:
         raise CorpusError(f"{kind} features have no columns")
 

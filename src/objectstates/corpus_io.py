@@ -10,17 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from objectstates import storage
-from objectstates.corpus import (
-    FORMAT_VERSION,
-    HEADER,
-    UNKNOWN,
-    Array,
-    Chunks,
-    Corpus,
-    Tracklets,
-)
+from objectstates.corpus import UNKNOWN, Array, Chunks, Corpus, Tracklets, as_flags, as_labels
 from objectstates.errors import CorpusError
+from objectstates.storage import Artefact
+
+ARTEFACT = Artefact(
+    header="corpus.json",
+    version=1,
+    files=frozenset({"clips.parquet", "tracklets.parquet", "chunks.parquet", "arrays.npz"}),
+    error=CorpusError,
+)
 
 ARRAYS = "arrays.npz"
 _ROWS_PER_GROUP = 4096  # a reader holds one group of features beside what it has read
@@ -29,10 +28,9 @@ _BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "
 
 def write_corpus(corpus: Corpus, path: Path) -> None:
     """Write ``corpus`` as the folder ``path``, whole or not at all."""
-    with storage.whole_folder(path, HEADER, CorpusError) as folder:
+    with ARTEFACT.writing(path) as folder:
         tracklets, chunks = corpus.tracklets, corpus.chunks
         header = {
-            "format_version": FORMAT_VERSION,
             "clips": len(corpus),
             "tracklets": {
                 "rows": len(tracklets.start),
@@ -41,7 +39,7 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
             "chunks": {"rows": len(chunks.start), "feature_size": chunks.features.shape[1]},
             "info": corpus.info,
         }
-        storage.write_json(folder / HEADER, header)
+        ARTEFACT.write_header(folder, header)
         if corpus.arrays:
             np.savez(folder / ARRAYS, allow_pickle=False, **corpus.arrays)
         clips = {
@@ -92,12 +90,23 @@ def _write(path: Path, corpus: Corpus, table: Tracklets | Chunks, more: dict[str
 
 def read_header(path: Path) -> dict[str, Any]:
     """The header alone: enough to say what a corpus holds without reading it."""
-    return storage.read_header(path, HEADER, FORMAT_VERSION, CorpusError)
+    return ARTEFACT.read_header(path)
 
 
 def read_corpus(path: Path) -> Corpus:
     """Read and validate the corpus folder ``path``."""
     header = read_header(path)
+    try:
+        return _read(path, header)
+    except CorpusError as problem:
+        named = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
+        raise CorpusError(named) from None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, pa.ArrowException) as problem:
+        # A damaged or foreign table fails wherever its bytes lead the reader.
+        raise CorpusError(f"{path} cannot be read ({problem}): make it again") from problem
+
+
+def _read(path: Path, header: dict[str, Any]) -> Corpus:
     with _Table(path / "clips.parquet") as clips:
         ids = clips.required("clip").to_pylist()
         videos = clips.optional("video", [None] * len(ids))
@@ -108,18 +117,15 @@ def read_corpus(path: Path) -> Corpus:
         tracklets = _read_tracklets(table, ids)
     with _Table(path / "chunks.parquet") as table:
         chunks = _read_chunks(table, ids)
-    try:
-        return Corpus(
-            tuple(ids),
-            tracklets,
-            chunks,
-            tuple(videos),
-            tuple(spans),
-            header.get("info") or {},
-            _read_arrays(path / ARRAYS),
-        )
-    except CorpusError as problem:
-        raise CorpusError(f"{path}: {problem}") from None
+    return Corpus(
+        tuple(ids),
+        tracklets,
+        chunks,
+        tuple(videos),
+        tuple(spans),
+        header.get("info") or {},
+        _read_arrays(path / ARRAYS),
+    )
 
 
 def _read_arrays(path: Path) -> dict[str, Array]:
@@ -128,32 +134,26 @@ def _read_arrays(path: Path) -> dict[str, Array]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return dict(arrays)
-    except (OSError, ValueError, zipfile.BadZipFile) as problem:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as problem:
         raise CorpusError(f"{path} cannot be read ({problem}): make the corpus again") from problem
 
 
 def _read_tracklets(table: _Table, ids: list[str]) -> Tracklets:
     n = table.n_rows
     start, end = table.numbers("start"), table.numbers("end")
-    boxes = table.column("boxes")
-    flat = boxes.combine_chunks() if boxes is not None and n else None
+    allowed = [table.numbers(name, np.ones(n)) for name in ("allowed_1", "allowed_2")]
+    boxes, box_offsets = table.boxes()
     return Tracklets(
         offsets=table.clip_offsets(ids),
         start=start,
         end=end,
         time=table.numbers("time", (start + end) / 2),
         score=table.numbers("score", np.ones(n)),
-        allowed=np.stack(
-            [
-                table.numbers("allowed_1", np.ones(n)).astype(bool),
-                table.numbers("allowed_2", np.ones(n)).astype(bool),
-            ],
-            axis=1,
-        ),
-        label=table.numbers("label", np.full(n, np.nan), missing=UNKNOWN).astype(np.int8),
+        allowed=as_flags("tracklets: allowed", np.stack(allowed, axis=1), (n, 2)),
+        label=as_labels("tracklets: label", table.numbers("label", _unknown(n), UNKNOWN), n, 3),
         features=table.features(),
-        boxes=_box_rows(flat),
-        box_offsets=np.zeros(n + 1, np.int64) if flat is None else _box_offsets(flat),
+        boxes=boxes,
+        box_offsets=box_offsets,
     )
 
 
@@ -165,25 +165,14 @@ def _read_chunks(table: _Table, ids: list[str]) -> Chunks:
         start=start,
         end=end,
         time=table.numbers("time", (start + end) / 2),
-        allowed=table.numbers("allowed", np.ones(n)).astype(bool),
-        label=table.numbers("label", np.full(n, np.nan), missing=UNKNOWN).astype(np.int8),
+        allowed=as_flags("chunks: allowed", table.numbers("allowed", np.ones(n)), (n,)),
+        label=as_labels("chunks: label", table.numbers("label", _unknown(n), UNKNOWN), n, 1),
         features=table.features(),
     )
 
 
-def _box_offsets(boxes: pa.ListArray) -> Array:
-    offsets = boxes.offsets.to_numpy().astype(np.int64)
-    return np.asarray(offsets - offsets[0])
-
-
-def _box_rows(boxes: pa.ListArray | None) -> Array:
-    if boxes is None:
-        return np.empty((0, 5))
-    rows = boxes.flatten()
-    columns = [
-        rows.field(name).to_numpy(zero_copy_only=False) for name in ("time", "x1", "y1", "x2", "y2")
-    ]
-    return np.stack(columns, axis=1).astype(np.float64)
+def _unknown(n: int) -> Array:
+    return np.full(n, UNKNOWN, np.float64)
 
 
 class _Table:
@@ -230,11 +219,10 @@ class _Table:
     def numbers(
         self, name: str, default: Array | None = None, missing: float | None = None
     ) -> Array:
-        """A column as float64; nulls become ``missing``, or are an error when there is none."""
+        """A column as float64; nulls (and NaN) become ``missing``, or are an error without one."""
         column = self.required(name) if default is None else self.column(name)
         if column is None:
-            values = default if default is not None else np.empty(0)
-            return np.nan_to_num(values, nan=missing) if missing is not None else values
+            return default if default is not None else np.empty(0)
         try:
             values = column.cast(pa.float64())
         except pa.ArrowException as problem:
@@ -243,7 +231,8 @@ class _Table:
             values = values.fill_null(missing)
         elif values.null_count:
             raise CorpusError(f"{self.path}: column {name} has rows without a value")
-        return np.asarray(values.to_numpy(), np.float64)
+        numbers = np.asarray(values.to_numpy(), np.float64)
+        return numbers if missing is None else np.nan_to_num(numbers, nan=missing)
 
     def clip_offsets(self, ids: list[str]) -> Array:
         """Where each clip's rows begin; they must stand together, in the order of the clips."""
@@ -257,6 +246,23 @@ class _Table:
                 f"{self.path}: rows must stand in the order of clips.parquet, each clip's together"
             )
         return np.searchsorted(owners, np.arange(len(ids) + 1)).astype(np.int64)
+
+    def boxes(self) -> tuple[Array, Array]:
+        """All boxes (B, 5), and where those of each row begin, (n + 1,)."""
+        column = self.column("boxes")
+        if column is None or not self.n_rows:
+            return np.empty((0, 5)), np.zeros(self.n_rows + 1, np.int64)
+        try:
+            lists = column.cast(pa.list_(_BOX)).combine_chunks()
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise CorpusError(
+                f"{self.path}: boxes must be lists of time, x1, y1, x2, y2"
+            ) from problem
+        counts = np.asarray(lists.value_lengths().fill_null(0).to_numpy(), np.int64)
+        rows = lists.flatten()
+        columns = [rows.field(field.name).to_numpy(zero_copy_only=False) for field in _BOX]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return np.stack(columns, axis=1).astype(np.float64), offsets
 
     def features(self) -> Array:
         """The features (n, d) as float32, copied group by group so that they are held once."""
@@ -284,5 +290,5 @@ class _Table:
             return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(-1, size)
         except (pa.ArrowException, TypeError, ValueError) as problem:
             raise CorpusError(
-                f"{self.path}: features must be lists of {size} float32 numbers each"
+                f"{self.path}: features must be lists of float32 numbers, all of one size"
             ) from problem

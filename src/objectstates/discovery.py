@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -76,7 +77,7 @@ class JointDiscovery:
     action_chunk_ : (N,) the action's chunk within each clip, -1 where there is none.
     action_time_ : (N,) its time in seconds, NaN where there is none.
     objective_ : objective of these labels; ``relaxed_objective_``, ``gap_``, ``n_iter_`` and
-        ``converged_`` tell of the relaxed solution.
+        ``converged_`` (to ``tol``, or to rounding error) tell of the relaxed solution.
     skipped_ : the clips left out, with reasons.
     result_ : all of it, as a :class:`~objectstates.result.Result`.
 
@@ -112,13 +113,12 @@ class JointDiscovery:
         skipped, kept = self._leave_out_infeasible(corpus)
         action, state = self._constraints(kept, len(kept.tracklets.start))
         problem = JointProblem(
-            make_side(factorise(kept.chunks.features[: action.n_rows], self.lam), action),
-            make_side(factorise(kept.tracklets.features[: state.n_rows], self.mu), state),
-            self.nu,
+            make_side(factorise(kept.chunks.features[: action.n_rows], float(self.lam)), action),
+            make_side(factorise(kept.tracklets.features[: state.n_rows], float(self.mu)), state),
+            float(self.nu),
         )
         clock.lap("factorise")
-        runs = [self._run(problem, restart, callback) for restart in range(self.restarts)]
-        rounding, solution = min(runs, key=lambda run: run[0].terms.total)
+        rounding, solution = self._best_run(problem, callback)
         clock.lap("solve")
         classifiers = self._classifiers(kept, rounding)
         clock.lap("classify")
@@ -131,12 +131,12 @@ class JointDiscovery:
                 rounding.state_scores,
             ),
             classifiers=classifiers,
-            settings=self.get_params(),
+            settings=_plain(self.get_params()),
             skipped=skipped,
             summary={
                 "kind": "fit",
                 "versions": _versions(),
-                "seed": self.seed,
+                "seed": int(self.seed),
                 "corpus": _sizes(corpus),
                 "objective": {"total": rounding.terms.total, **asdict(rounding.terms)},
                 "relaxed_objective": solution.terms.total,
@@ -155,31 +155,32 @@ class JointDiscovery:
         """Label clips never seen in fit: fixed classifiers, joint rounding."""
         self._check_fitted()
         clock = _Clock()
+        fitted = JointDiscovery(**self.result_.settings)  # what was learned with, not set since
         classifiers = self.result_.classifiers
         _check_features(corpus, classifiers)
-        skipped, kept = self._leave_out_infeasible(corpus)
+        skipped, kept = fitted._leave_out_infeasible(corpus)
         n_chunks, action_scores = _scores(classifiers.get("action"), kept.chunks.features, 1)
         n_tracklets, state_scores = _scores(classifiers.get("state"), kept.tracklets.features, 2)
         labels = joint_rounding(
-            *self._constraints(kept, n_tracklets),
+            *fitted._constraints(kept, n_tracklets),
             action_scores,
             state_scores,
             action_weight=1 / (2 * max(n_chunks, 1)),
             state_weight=1 / (2 * max(n_tracklets, 1)),
-            coupling=self.nu / max(n_chunks, 1),
+            coupling=fitted.nu / max(n_chunks, 1),
         )
         clock.lap("predict")
         return Result(
             **_columns(kept, *labels, action_scores, state_scores),
             classifiers=classifiers,
-            settings=self.get_params(),
+            settings=self.result_.settings,
             skipped=skipped,
             summary={
                 "kind": "predict",
                 "versions": _versions(),
-                "seed": self.seed,
+                "seed": fitted.seed,
                 "corpus": _sizes(corpus),
-                "learned_on": self.result_.summary["corpus"],
+                "learned_on": self.result_.summary.get("corpus"),
                 "seconds": clock.seconds,
             },
         )
@@ -200,7 +201,11 @@ class JointDiscovery:
             model._check_settings()
         except (TypeError, SettingError) as problem:
             raise ResultError(f"{path}: its settings cannot be restored: {problem}") from None
+        sought = {"state", "action"} if model.target == "joint" else {model.target}
+        if set(result.classifiers) != sought:
+            raise ResultError(f"{path} lacks a classifier: fit again")
         model.result_ = result
+        model._tell_certificate()
         return model
 
     # --- scikit-learn manners --------------------------------------------------------------------
@@ -219,23 +224,18 @@ class JointDiscovery:
 
     def _check_settings(self) -> None:
         """All settings in one place; a setting's type and default come from its declaration."""
-        for name, least in (("nu", 0.0), ("detection_weight", 0.0), ("mu", None), ("lam", None),
-                            ("tol", None)):  # fmt: skip
+        for name, zero in (("nu", True), ("detection_weight", True), ("mu", False), ("lam", False),
+                           ("tol", False)):  # fmt: skip
             value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if (
-                not number
-                or not math.isfinite(value)
-                or value < 0
-                or (value == 0 and least is None)
-            ):
-                bound = "above 0" if least is None else "of at least 0"
+            number = _number(value, Real)
+            if not 0 <= number < math.inf or (number == 0 and not zero):
+                bound = "of at least 0" if zero else "above 0"
                 raise SettingError(f"{name} must be a number {bound}, not {value!r}")
-        for name, least_whole in (("max_passes", 1), ("restarts", 1), ("seed", 0)):
+        for name, least in (("max_passes", 1), ("restarts", 1), ("seed", 0)):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least_whole:
+            if not least <= _number(value, Integral) < math.inf:
                 raise SettingError(
-                    f"{name} must be a whole number of at least {least_whole}, not {value!r}"
+                    f"{name} must be a whole number of at least {least}, not {value!r}"
                 )
         for name, choices in (("constraint", ConstraintName), ("target", Target),
                               ("solver", Solver), ("on_infeasible", OnInfeasible)):  # fmt: skip
@@ -270,7 +270,12 @@ class JointDiscovery:
         return action, state
 
     def _leave_out_infeasible(self, corpus: Corpus) -> tuple[tuple[SkippedClip, ...], Corpus]:
-        skipped = formulation.infeasible_clips(corpus, *self._constraints(corpus, 1))
+        action, state = self._constraints(corpus, 1)
+        skipped = formulation.infeasible_clips(
+            corpus,
+            None if self.target == "state" else action,
+            None if self.target == "action" else state,
+        )
         if not skipped:
             return skipped, corpus
         what = f"{len(skipped)} of {len(corpus)} clips cannot be labelled"
@@ -283,23 +288,43 @@ class JointDiscovery:
         kept = [n for n, clip_id in enumerate(corpus.clip_ids) if clip_id not in names]
         return skipped, corpus.select(kept)
 
+    def _best_run(
+        self, problem: JointProblem, callback: Callable[[FitProgress], bool | None] | None
+    ) -> tuple[_Rounding, Solution]:
+        """The restart with the lowest rounded objective, of those until the callback stops."""
+        stopped = False
+
+        def watched(progress: FitProgress) -> bool:
+            nonlocal stopped
+            stopped = bool(callback is not None and callback(progress))
+            return stopped
+
+        runs: list[tuple[_Rounding, Solution]] = []
+        while len(runs) < self.restarts and not stopped:
+            runs.append(self._run(problem, len(runs), watched))
+        rounding, solution = min(runs, key=lambda run: run[0].terms.total)
+        if solution.terms.total < -1e-9:  # a sum of squares: nothing is left of its digits
+            raise SettingError(
+                "the features are too large for these ridge weights: scale them to unit length, "
+                "or raise mu (states) and lam (action)"
+            )
+        return rounding, solution
+
     def _run(
         self,
         problem: JointProblem,
         restart: int,
-        callback: Callable[[FitProgress], bool | None] | None,
+        callback: Callable[[FitProgress], bool],
     ) -> tuple[_Rounding, Solution]:
         """One run of the solver; of the roundings after every pass the cheapest is kept."""
         best: _Rounding | None = None
 
-        def after_pass(progress: Progress) -> bool | None:
+        def after_pass(progress: Progress) -> bool:
             nonlocal best
             if progress.stage == "joint":
                 rounding = _round_relaxed(problem, progress)
                 if best is None or rounding.terms.total < best.terms.total:
                     best = rounding
-            if callback is None:
-                return None
             return callback(
                 FitProgress(
                     restart,
@@ -316,7 +341,7 @@ class JointDiscovery:
             solver=self.solver,
             tol=self.tol,
             max_passes=self.max_passes,
-            seed=self.seed + restart,
+            seed=int(self.seed) + restart,
             callback=after_pass,
         )
         if best is None:  # stopped while still starting
@@ -334,6 +359,8 @@ class JointDiscovery:
         ):  # fmt: skip
             if len(labels):
                 weights, bias = linear_classifier(features, labels, labels - scores, ridge)
+                if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
+                    raise SettingError(f"the {side} classifier is not finite: raise its ridge")
                 found[side] = Classifier(weights, bias, len(labels))
         return found
 
@@ -348,6 +375,11 @@ class JointDiscovery:
         self.action_chunk_[where] = result.action_chunk
         self.action_time_ = np.full(len(corpus), np.nan)
         self.action_time_[where] = result.action_time
+        self._tell_certificate()
+
+    def _tell_certificate(self) -> None:
+        """What is known of the optimum without the corpus."""
+        result = self.result_
         self.objective_ = float(result.summary["objective"]["total"])
         self.relaxed_objective_ = float(result.summary["relaxed_objective"])
         self.gap_ = float(result.summary["duality_gap"])
@@ -454,6 +486,22 @@ def _sizes(corpus: Corpus) -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     packages = ("objectstates", "numpy", "scipy", "numba", "pyarrow")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def _number(value: Any, kind: type[Any]) -> float:
+    """A setting as a float; NaN, which no bound admits, where it is not of this kind."""
+    if isinstance(value, bool) or not isinstance(value, kind):
+        return math.nan
+    try:
+        number: Any = value
+        return float(number)
+    except OverflowError:
+        return math.inf
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as JSON says them: NumPy's numbers become Python's."""
+    return {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}
 
 
 class _Clock:

@@ -48,14 +48,14 @@ def no_action(n_clips: int) -> Constraints:
 
 
 def infeasible_clips(
-    corpus: Corpus, action: Constraints, state: Constraints
+    corpus: Corpus, action: Constraints | None, state: Constraints | None
 ) -> tuple[SkippedClip, ...]:
-    """The clips that admit no labelling, and why. A side without rows asks for nothing."""
+    """The clips that admit no labelling, and why. None is a side that is not sought."""
     reasons: dict[int, str] = {}
-    if action.n_rows:
+    if action is not None:
         for n in _impossible(action):
             reasons[n] = "the action is allowed in none of its chunks"
-    if state.n_rows:
+    if state is not None:
         for n in _impossible(state):
             count = len(corpus.tracklet_rows(n))
             reasons[n] = (

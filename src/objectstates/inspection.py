@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def describe_result(result: Result) -> dict[str, Any]:
     return {
         **result.summary,
         "labels": {f"state_{k}": int((result.state == k).sum()) for k in (1, 2)},
-        "skipped": [f"{clip.clip}: {clip.reason}" for clip in result.skipped],
+        "skipped": [asdict(clip) for clip in result.skipped],
         "settings": result.settings,
     }
 

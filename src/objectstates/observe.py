@@ -252,6 +252,8 @@ class _Eyes:
                 self._describe(frame.time, maps[frame.time])
             gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
             self.tracker.update(frame.time, gray, found.get(frame.time))
+            if self.tracker.cut:
+                self.flow.reset()
             if self.due_flow(frame.time):
                 self._move(frame.time, gray)
             self.last, self.scale = frame.time, frame.scale

@@ -12,6 +12,7 @@ Clips that were left out have no rows; ``result.json`` names them and says why.
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from objectstates import storage
 from objectstates.errors import ResultError
+from objectstates.storage import Artefact
 
-FORMAT_VERSION = 1
-HEADER = "result.json"
+ARTEFACT = Artefact(
+    header="result.json",
+    version=1,
+    files=frozenset({"clips.parquet", "tracklets.parquet", "classifiers.npz"}),
+    error=ResultError,
+)
+_STATES = {"state": 2, "action": 1}  # columns of each classifier
 
 Array = npt.NDArray[Any]
 
@@ -47,8 +53,12 @@ class Classifier:
     n_rows: int
 
     def scores(self, features: Array) -> Array:
-        """(M, K) scores of features (M, d)."""
-        return np.asarray(features @ self.weights.astype(features.dtype) + self.bias, np.float64)
+        """(M, K) scores of features (M, d), in float64."""
+        scores = np.empty((len(features), len(self.bias)))
+        for first in range(0, len(features), 1024):  # widened in pieces, to need little memory
+            rows = slice(first, first + 1024)
+            scores[rows] = features[rows].astype(np.float64) @ self.weights + self.bias
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +86,13 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write the result as a folder; an earlier result there is replaced as a whole."""
-        with storage.whole_folder(Path(path), HEADER, ResultError) as folder:
+        with ARTEFACT.writing(path) as folder:
             header = {
-                "format_version": FORMAT_VERSION,
                 "settings": self.settings,
                 **self.summary,
                 "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.skipped],
             }
-            storage.write_json(folder / HEADER, header)
+            ARTEFACT.write_header(folder, header)
             pq.write_table(self._clip_table(), folder / "clips.parquet")
             pq.write_table(self._tracklet_table(), folder / "tracklets.parquet")
             arrays = {
@@ -97,13 +106,16 @@ class Result:
     def load(cls, path: str | Path) -> Result:
         """Read a result folder."""
         folder = Path(path)
-        header = storage.read_header(folder, HEADER, FORMAT_VERSION, ResultError)
+        header = ARTEFACT.read_header(folder)
         try:
             clips = pq.read_table(folder / "clips.parquet")
             tracklets = pq.read_table(folder / "tracklets.parquet")
             classifiers = _read_classifiers(folder / "classifiers.npz")
             return cls._from_tables(header, clips, tracklets, classifiers)
-        except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as problem:
+        except (
+            OSError, EOFError, KeyError, ValueError, TypeError, AttributeError,
+            NotImplementedError, zipfile.BadZipFile, pa.ArrowException,
+        ) as problem:  # fmt: skip
             raise ResultError(f"{folder} is not a whole result ({problem}): fit again") from problem
 
     @classmethod
@@ -168,11 +180,17 @@ def _column(table: pa.Table, name: str, missing: float) -> Array:
 
 
 def _read_classifiers(path: Path) -> dict[str, Classifier]:
-    with np.load(path, allow_pickle=False) as arrays:
-        return {
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        classifiers = {
             side: Classifier(
                 arrays[f"{side}_weights"], arrays[f"{side}_bias"], int(arrays[f"{side}_n_rows"])
             )
-            for side in ("state", "action")
+            for side in ("action", "state")
             if f"{side}_weights" in arrays
         }
+    for side, classifier in classifiers.items():
+        weights, bias, n_states = classifier.weights, classifier.bias, _STATES[side]
+        shaped = weights.ndim == 2 and weights.shape[1] == n_states and bias.shape == (n_states,)
+        if not shaped or not (np.isfinite(weights).all() and np.isfinite(bias).all()):
+            raise ValueError(f"the {side} classifier is damaged")
+    return classifiers

@@ -7,60 +7,96 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from objectstates.errors import ObjectStatesError
 
 
-@contextmanager
-def whole_folder(path: Path, header: str, error: type[ObjectStatesError]) -> Iterator[Path]:
-    """A temporary folder that becomes ``path`` when the block ends well, and vanishes otherwise.
+@dataclass(frozen=True)
+class Artefact:
+    """A kind of folder that we write.
 
-    An earlier artefact of the same kind (one that has the file ``header``) or an empty folder is
-    replaced; anything else in the way is refused, so that nothing of the user's is lost.
+    header : its JSON file, which has a ``format_version``; ``files`` are all others it may have.
     """
-    replaceable = (path / header).is_file() or (path.is_dir() and not any(path.iterdir()))
-    if path.exists() and not replaceable:
-        raise error(
+
+    header: str
+    version: int
+    files: frozenset[str]
+    error: type[ObjectStatesError]
+
+    def check_target(self, path: str | Path) -> Path:
+        """The real place of ``path``, once it is sure that writing there costs the user nothing.
+
+        Only an empty folder, or one that holds an artefact of this kind and nothing else, may be
+        replaced.
+        """
+        try:
+            place = Path(path).resolve()
+            if not place.exists() or self._is_ours(place):
+                return place
+        except (OSError, RuntimeError) as problem:
+            raise self.error(f"cannot write {path}: {problem}") from problem
+        raise self.error(
             f"{path} exists and holds something else: move it away or choose another folder"
         )
-    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
-    try:
-        temporary.mkdir(parents=True)
-    except OSError as problem:
-        raise error(f"cannot write {path}: {problem.strerror}") from problem
-    try:
-        yield temporary
-        earlier = path.parent / f".{path.name}.{os.getpid()}.old"
-        if path.exists():
-            path.rename(earlier)
-        temporary.rename(path)
-        shutil.rmtree(earlier, ignore_errors=True)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
+    def _is_ours(self, place: Path) -> bool:
+        names = {entry.name for entry in place.iterdir()} if place.is_dir() else {""}
+        if not names:
+            return True
+        if not names <= self.files | {self.header} or self.header not in names:
+            return False
+        try:
+            header = json.loads((place / self.header).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            return False
+        return isinstance(header, dict) and "format_version" in header
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write JSON that any reader takes: NaN and infinity are refused."""
-    path.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    @contextmanager
+    def writing(self, path: str | Path) -> Iterator[Path]:
+        """A temporary folder that becomes ``path`` when the block ends well, else vanishes."""
+        place = self.check_target(path)
+        temporary = place.parent / f".{place.name}.{os.getpid()}.tmp"
+        earlier = place.parent / f".{place.name}.{os.getpid()}.old"
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            yield temporary
+            if place.exists():
+                place.rename(earlier)
+            temporary.rename(place)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            raise self.error(f"cannot write {path}: {reason}") from problem
+        finally:
+            if earlier.exists() and not place.exists():
+                earlier.rename(place)
+            shutil.rmtree(earlier, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
 
+    def write_header(self, folder: Path, facts: dict[str, Any]) -> None:
+        """Write JSON that any reader takes: NaN, infinity and odd objects are refused."""
+        try:
+            text = json.dumps({"format_version": self.version, **facts}, indent=1, allow_nan=False)
+            (folder / self.header).write_text(text + "\n", encoding="utf-8")
+        except (TypeError, ValueError, RecursionError) as problem:
+            raise self.error(f"{self.header} can hold plain JSON only: {problem}") from problem
 
-def read_header(
-    folder: Path, name: str, version: int, error: type[ObjectStatesError]
-) -> dict[str, Any]:
-    """The JSON header of an artefact, once it is sure that this code knows its format."""
-    path = folder / name
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise error(f"{folder} has no {name}: is this the right folder?") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:
-        raise error(f"{path} cannot be read ({problem}): make the folder again") from problem
-    found = header.get("format_version") if isinstance(header, dict) else None
-    if found != version:
-        raise error(
-            f"{path} has format version {found!r}, but this version of objectstates reads "
-            f"{version}: install the version that wrote it, or make it again"
-        )
-    return dict(header)
+    def read_header(self, folder: Path) -> dict[str, Any]:
+        """The JSON header, once it is sure that this code knows the format."""
+        path = folder / self.header
+        try:
+            header = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise self.error(f"{folder} has no {self.header}: is this the right folder?") from None
+        except (OSError, ValueError, RecursionError) as problem:
+            raise self.error(f"{path} cannot be read ({problem}): make it again") from problem
+        found = header.get("format_version") if isinstance(header, dict) else None
+        if found != self.version:
+            raise self.error(
+                f"{path} has format version {found!r}, but this version of objectstates reads "
+                f"{self.version}: install the version that wrote it, or make it again"
+            )
+        return dict(header)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from objectstates.errors import SettingError
 from objectstates.solver.cost import factorise, linear_classifier
 
 
@@ -55,6 +56,40 @@ def test_a_shift_of_the_features_changes_nothing():
     features, labels = rng.standard_normal((30, 50)), rng.random((30, 2))
     shifted = factorise(features + 1000, 1e-2).value(labels)
     assert shifted == pytest.approx(factorise(features, 1e-2).value(labels), rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0, 1000.0])
+@pytest.mark.parametrize("shape", [(49, 100), (100, 49)])
+def test_features_of_any_size_keep_their_digits(scale, shape):
+    rng = np.random.default_rng(5)
+    features = scale * rng.standard_normal(shape)
+    labels = rng.random((shape[0], 2))
+    # Through the singular values, which loses nothing: A shrinks each by M ridge / (s^2 + M ridge).
+    left, values, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
+    centred = labels - labels.mean(axis=0)
+    damped = shape[0] * 1e-4 / (values**2 + shape[0] * 1e-4)
+    along = left.T @ centred
+    expected = np.square(centred - left @ along).sum() + (damped[:, None] * along**2).sum()
+    assert 2 * shape[0] * factorise(features, 1e-4).value(labels) == pytest.approx(
+        expected, rel=1e-5, abs=1e-11 * shape[0]
+    )
+
+
+def test_too_large_for_the_ridge_is_said():
+    features = np.outer(np.arange(10), np.ones(3)) * 1e12
+    with pytest.raises(SettingError, match="scale them to unit length"):
+        factorise(features, 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_classifier_of_float32_features_is_as_exact_as_the_cost(scale):
+    rng = np.random.default_rng(6)
+    features = (scale * (rng.standard_normal((60, 200)) + 1)).astype(np.float32)
+    labels = rng.random((60, 2))
+    residual = factorise(features, 1e-4).residual(labels)
+    weights, bias = linear_classifier(features, labels, residual, 1e-4)
+    scores = features.astype(np.float64) @ weights + bias
+    np.testing.assert_allclose(scores, labels - residual, atol=1e-6)
 
 
 def test_float32_features_are_summed_in_float64():

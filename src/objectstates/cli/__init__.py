@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, NoReturn
 
@@ -27,6 +28,7 @@ def main() -> NoReturn:
     """Run the command line; a user's mistake is one line on stderr and exit code 2."""
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except ObjectStatesError as problem:
         complain(str(problem))
         code = 2
@@ -34,13 +36,17 @@ def main() -> NoReturn:
         complain("interrupted")
         code = 130
     except BrokenPipeError:  # the reader of our output has seen enough
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as problem:
+        complain(f"{problem.filename or 'the output'}: {problem.strerror or problem}")
+        code = 2
     except Exception as problem:
-        message = getattr(problem, "format_message", None)
+        message = getattr(problem, "format_message", None)  # of typer's usage errors
         if message is None:
             raise
-        complain(f"{message()} (see objectstates --help)")
+        if message():
+            complain(f"{message()} (see objectstates --help)")
         code = 2
     sys.exit(code)
 

@@ -9,6 +9,7 @@ import typer
 
 from objectstates.cli.discover import certificate, progress_line
 from objectstates.cli.output import make_table, print_table
+from objectstates.errors import SettingError
 
 
 def demo(
@@ -19,8 +20,13 @@ def demo(
     from objectstates.baselines import chance, constraints_only
     from objectstates.discovery import JointDiscovery
     from objectstates.evaluation import evaluate
+    from objectstates.result import ARTEFACT
     from objectstates.synthetic import synthetic_corpus
 
+    if seed < 0:
+        raise SettingError(f"seed must be a whole number of at least 0, not {seed}")
+    if out is not None:
+        ARTEFACT.check_target(out)
     corpus = synthetic_corpus(n_clips=20, seed=seed, noise=1.5)
     unseen = synthetic_corpus(n_clips=20, seed=seed + 1, noise=1.5)
     print(f"{corpus}, made with seed {seed}; the labels serve to evaluate, not to learn.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from objectstates.cli.output import show, warnings_in_a_line
-from objectstates.errors import CorpusError
+from objectstates.errors import CorpusError, ResultError
 from objectstates.settings import ConstraintName, Solver, Target
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ def fit(
 ) -> None:
     """Discover the states and the action in all clips of a corpus."""
     from objectstates.discovery import JointDiscovery
+    from objectstates.result import ARTEFACT
 
+    ARTEFACT.check_target(out)
     corpus = _read(source)
     model = JointDiscovery(
         nu=nu,
@@ -80,7 +82,10 @@ def predict(
 ) -> None:
     """Label clips that were not in the fit, with the classifiers it learned."""
     from objectstates.discovery import JointDiscovery
+    from objectstates.result import ARTEFACT
 
+    if ARTEFACT.check_target(out) == result.resolve():
+        raise ResultError(f"{out} is the model itself: choose another folder for the predictions")
     model = JointDiscovery.load(result)
     corpus = _read(source)
     with warnings_in_a_line():
@@ -95,9 +100,9 @@ def inspect(
 ) -> None:
     """Say what a corpus or a result holds, and what it lacks."""
     from objectstates import inspection
-    from objectstates.result import HEADER, Result
+    from objectstates.result import ARTEFACT, Result
 
-    if (path / HEADER).is_file():
+    if (path / ARTEFACT.header).is_file():
         facts = inspection.describe_result(Result.load(path))
     else:
         facts = inspection.describe_corpus(_read(path))
@@ -133,8 +138,11 @@ def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:
 
 def certificate(summary: dict[str, Any]) -> str:
     """How far from optimal the relaxed solution is, in words."""
-    share = summary["duality_gap"] / summary["relaxed_objective"]
-    return f"duality gap {share:.1%} of the relaxed objective after {summary['passes']} passes"
+    gap, objective = summary["duality_gap"], summary["relaxed_objective"]
+    passes = f"after {summary['passes']} passes"
+    if not gap < objective:  # alone, states or actions can cost next to nothing
+        return f"duality gap {gap:.1e} at a relaxed objective of {objective:.1e} {passes}"
+    return f"duality gap {gap / objective:.1%} of the relaxed objective {passes}"
 
 
 @contextmanager

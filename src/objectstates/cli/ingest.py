@@ -66,10 +66,12 @@ def ingest(
     """Turn videos into the corpus that fit reads."""
     from objectstates.cache import cache_folder
     from objectstates.corpus import Corpus
+    from objectstates.corpus_io import ARTEFACT
     from objectstates.engine import default_processes
     from objectstates.ingest import IngestSettings, ingest, settings_of
     from objectstates.sources import find_clips
 
+    ARTEFACT.check_target(out)
     model = Corpus.load(like) if like is not None else None
     settings = (
         settings_of(model)

@@ -33,7 +33,7 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         numbers = all(isinstance(item, int) for item in value)
         return (" x " if numbers else "\n").join(map(_text, value)) or "none"
-    return str(value)
+    return printable(str(value))
 
 
 def make_table(*columns: str) -> Table:
@@ -51,12 +51,17 @@ def print_table(table: Table) -> None:
     """Print a table as it is: what users named is no markup."""
     from rich.console import Console
 
-    Console(highlight=False, markup=False).print(table)
+    Console(highlight=False, markup=False, emoji=False).print(table)
 
 
 def complain(message: str) -> None:
     """Say what is wrong, in one line on stderr."""
-    print(f"objectstates: {' '.join(message.split())}", file=sys.stderr)
+    print(f"objectstates: {printable(' '.join(message.split()))}", file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """What users named must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 @contextmanager

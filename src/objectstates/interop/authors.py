@@ -74,14 +74,14 @@ def _corpus(path: Path, variables: dict[str, Any]) -> Corpus:
         tracklet_end=np.concatenate(ends),
         tracklet_time=tracklet_time,
         tracklet_features=_matrix(variables, "X_state"),
-        tracklet_allowed=_stacked(variables, "constrs_state", 2),
+        tracklet_allowed=_stacked(variables, "constrs_state", tracklets_per_clip, 2),
         tracklet_label=_state_labels(variables),
         chunks_per_clip=chunks_per_clip,
         chunk_start=chunk_time - half,
         chunk_end=chunk_time + half,
         chunk_time=chunk_time,
         chunk_features=_matrix(variables, "X_action"),
-        chunk_allowed=_stacked(variables, "constrs_action", 1),
+        chunk_allowed=_stacked(variables, "constrs_action", chunks_per_clip, 1),
         chunk_label=_vector(variables, "Z_GT") if "Z_GT" in variables else None,
     )
 
@@ -95,10 +95,14 @@ def _reachability(n: int, cells: Any, count: int) -> Array:
         raise CorpusError(f"ptrs_tracks of clip {n} must have one cell per tracklet and a last one")
     follows = np.zeros((count, count), bool)
     for j in range(count):
-        for p in np.asarray(cells[j], np.float64).ravel():
+        try:
+            before = np.asarray(cells[j], np.float64).ravel()
+        except (TypeError, ValueError) as problem:
+            raise CorpusError(f"ptrs_tracks of clip {n}, tracklet {j}: {problem}") from problem
+        for p in before:
             if p == -1:  # a tracklet that may come first
                 continue
-            if p != int(p) or not 0 <= p < j:
+            if not np.isfinite(p) or p != int(p) or not 0 <= p < j:
                 raise CorpusError(
                     f"clip {n}, tracklet {j}: predecessor {p:g} is not an earlier tracklet"
                 )
@@ -173,11 +177,13 @@ def _load_hdf5(path: Path) -> dict[str, Any]:
         import h5py
     except ImportError:
         raise MissingExtraError(
-            f"{path} is a MATLAB 7.3 file: pip install 'objectstates[mat73]' to read it"
+            f"{path} is a MATLAB 7.3 file: to read it, install h5py (the extra mat73)"
         ) from None
 
     def unwrap(file: Any, item: Any) -> Any:
         value = item[()]
+        if item.attrs.get("MATLAB_empty", 0):  # then the value is the shape
+            return np.empty([int(n) for n in np.ravel(value)])
         if isinstance(value, np.ndarray) and value.dtype == object:  # references: a cell
             return [unwrap(file, file[reference]) for reference in value.T.ravel(order="F")]
         return np.asarray(value).T
@@ -186,7 +192,7 @@ def _load_hdf5(path: Path) -> dict[str, Any]:
         with h5py.File(path, "r") as file:
             names = [name for name in (*_NEEDED, *_WANTED) if name in file]
             return {name: unwrap(file, file[name]) for name in names}
-    except (OSError, KeyError, ValueError) as problem:
+    except (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as problem:
         raise CorpusError(f"{path} is not a MATLAB file that can be read: {problem}") from problem
 
 
@@ -208,16 +214,20 @@ def _whole(variables: dict[str, Any], name: str) -> Array:
     return counts.astype(np.int64)
 
 
-def _stacked(variables: dict[str, Any], name: str, columns: int) -> Array | None:
+def _stacked(variables: dict[str, Any], name: str, per_clip: Array, columns: int) -> Array | None:
     """A cell of per-clip matrices as one; a single column comes back flat."""
     if name not in variables:
         return None
     cells = variables[name]
     cells = cells if isinstance(cells, list) else [cells]
-    try:
-        stacked = np.concatenate([np.asarray(cell).reshape(-1, columns) for cell in cells])
-    except ValueError:
-        raise CorpusError(f"{name} must be a cell of matrices with {columns} columns") from None
+    shapes = [np.shape(cell) for cell in cells]
+    expected = [(int(count), columns) for count in per_clip]
+    fits = [s == e or (e[0] == 0 and 0 in s) for s, e in zip(shapes, expected, strict=False)]
+    if len(shapes) != len(expected) or not all(fits):
+        raise CorpusError(
+            f"{name} must be a cell with one matrix per clip, {columns} columns and a row for each"
+        )
+    stacked = np.concatenate([np.reshape(cell, (-1, columns)) for cell in cells])
     return stacked if columns > 1 else stacked.ravel()
 
 

@@ -8,7 +8,7 @@ For labels Y (M, K) and features X (M, d), with a bias b that is not regularised
 
 A is factored once, on whichever side is smaller, and everything else reads rows of the factor:
 
-* few samples (M <= d): A itself, as M ridge (PXX'P + M ridge I)^-1 - 11'/M;
+* few samples (M <= d): A itself, as M ridge (PXX'P + M ridge I)^-1 less its part along 1;
 * few features: A = I - F F', with F = [1/sqrt(M), P X L^-T] and L L' = X'PX + M ridge I.
 
 The residual of the best classifier is Y - XW - b = A Y, so its scores are Y - A Y.
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from scipy.linalg import blas, lapack
 
 from objectstates.compiled import compiled
+from objectstates.errors import SettingError
 from objectstates.solver.oracle import Floats
 
 _COLUMNS = 512  # features are widened to float64 this many columns (or rows) at a time
@@ -72,11 +73,14 @@ def linear_classifier(
 
     W = X' A Y / (M ridge) holds on both sides of the factorisation.
     """
-    m = len(features)
-    scaled = (residual / (m * ridge)).astype(features.dtype)
-    weights = (features.T @ scaled).astype(np.float64)
-    bias = labels.mean(axis=0) - features.mean(axis=0, dtype=np.float64) @ weights
-    return weights, bias
+    m, d = features.shape
+    weights, mean = np.empty((d, labels.shape[1])), np.empty(d)
+    for first in range(0, d, _COLUMNS):
+        columns = slice(first, first + _COLUMNS)
+        block = features[:, columns].astype(np.float64)
+        mean[columns] = block.mean(axis=0)
+        weights[columns] = (block - mean[columns]).T @ residual / (m * ridge)
+    return weights, labels.mean(axis=0) - mean @ weights
 
 
 def _dense(features: npt.NDArray[np.floating], ridge: float) -> Floats:
@@ -86,9 +90,13 @@ def _dense(features: npt.NDArray[np.floating], ridge: float) -> Floats:
         block = features[:, first : first + _COLUMNS].astype(np.float64)
         block -= block.mean(axis=0)
         gram = blas.dsyrk(1.0, block.T, beta=1.0, c=gram, trans=1, lower=1, overwrite_c=1)
+    # Centred, the Gram matrix is singular along 1, where its inverse would be 1/(M ridge) and A is
+    # 0: a difference of large numbers. Lifted to the size of the rest, it costs no digits.
+    lift = float(np.trace(gram)) / m + m * ridge
+    gram += lift / m
     _add_to_diagonal(gram, m * ridge)
     inverse, _ = lapack.dpotri(_cholesky(gram), lower=1, overwrite_c=1)
-    _mirror(inverse.T, m * ridge, -1.0 / m)
+    _mirror(inverse.T, m * ridge, -m * ridge / (m * ridge + lift) / m)
     return np.ascontiguousarray(inverse.T)
 
 
@@ -117,8 +125,9 @@ def _add_to_diagonal(matrix: Floats, value: float) -> None:
 def _cholesky(matrix: Floats) -> Floats:
     lower, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
     if info != 0:
-        raise np.linalg.LinAlgError(
-            "the Gram matrix is not positive definite: a larger ridge is needed for these features"
+        raise SettingError(
+            "the features are too large for so small a ridge: scale them to unit length, or raise "
+            "mu (states) or lam (action)"
         )
     return lower  # type: ignore[no-any-return]
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice, repeat
 from typing import Literal
 
 import numpy as np
@@ -69,10 +70,6 @@ class Progress:
     def objective(self) -> float:
         return self.terms.total
 
-    @property
-    def relative_gap(self) -> float:
-        return self.gap / self.objective if self.objective > 0 else np.inf
-
 
 Callback = Callable[[Progress], bool | None]
 
@@ -100,8 +97,9 @@ def minimise(
 ) -> Solution:
     """Minimise the relaxed problem from a random labelling.
 
-    Stops when the gap is at most ``tol`` times the objective, after ``max_passes`` passes (full
-    steps count as passes), or when ``callback`` returns true. In the stage "start" the callback
+    Stops when the gap is at most ``tol`` times the objective (or 1e-10 times the objective at the
+    start: f and g alone can reach 0), after ``max_passes`` passes (full steps count as passes), or
+    when ``callback`` returns true. In the stage "start" the callback
     sees the objective at the coupling of the moment; in the stage "joint" it never rises.
     """
     rng = np.random.default_rng(seed)
@@ -109,7 +107,6 @@ def minimise(
     state = vertex(problem.state, _random_labels(problem.state, rng))
     passes = _full_passes if solver == "full" else _block_passes
     progress = Progress("start", 0, action, state, problem.terms(action, state), np.inf)
-    # Below this the objective is rounding error: f and g alone can reach 0 exactly.
     negligible = 1e-10 * progress.objective
     converged = False
     for progress in passes(problem, action, state, max_passes, rng):
@@ -222,6 +219,8 @@ def _curvature(side: Side, direction: Floats, whole: Floats) -> float:
 @compiled
 def exact_step(slope: float, curvature: float, limit: float) -> float:
     """The s in [0, limit] that minimises slope s + curvature s^2 / 2, the slope being negative."""
+    if slope >= 0.0:  # optimal, to rounding error
+        return 0.0
     if -slope >= curvature * limit:
         return limit
     return -slope / curvature
@@ -239,7 +238,7 @@ def _block_passes(
 ) -> Iterator[Progress]:
     for done, share in enumerate(_coupling_shares(problem, max_passes), start=1):
         starting = share < 1.0
-        current = problem.with_nu(float(share) * problem.nu)
+        current = problem.with_nu(share * problem.nu)
         action, state = with_room(action, STEPS_PER_VISIT), with_room(state, STEPS_PER_VISIT)
         clips = rng.permutation(problem.n_clips)
         gap = _sweep(
@@ -249,13 +248,11 @@ def _block_passes(
         yield Progress("start" if starting else "joint", done, action, state, terms, gap)
 
 
-def _coupling_shares(problem: JointProblem, max_passes: int) -> Floats:
+def _coupling_shares(problem: JointProblem, max_passes: int) -> Iterator[float]:
     """The share of nu at each pass: none, then growing (if there is any coupling), then all."""
-    growing = np.geomspace(GROWING_FROM, 1.0, GROWING_PASSES + 1)[:-1]
-    if problem.coupling == 0:
-        growing = growing[:0]
-    start = np.concatenate([np.zeros(UNCOUPLED_PASSES), growing])
-    return np.concatenate([start, np.ones(max(max_passes - len(start), 0))])[:max_passes]
+    growing = np.geomspace(GROWING_FROM, 1.0, GROWING_PASSES + 1)[:-1].tolist()
+    start = [0.0] * UNCOUPLED_PASSES + (growing if problem.coupling > 0 else [])
+    return islice(chain(start, repeat(1.0)), max_passes)
 
 
 def with_room(at: Iterate, more: int) -> Iterate:
