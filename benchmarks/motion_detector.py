@@ -43,7 +43,7 @@ class WatchedClip:
 
     def recall(self, boxes: int = motion.BOXES) -> float:
         """Share of the frames watched in which a box overlaps the truth by half or more."""
-        detector = motion.ClipProposals(self.scene, boxes)
+        detector = motion.ClipProposals(lambda: self.scene, boxes)
         blank = np.zeros((*self.size, 3), np.uint8)
         hits = []
         for time in self.scene.times:

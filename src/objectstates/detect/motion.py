@@ -16,8 +16,9 @@ several manipulations, mislead it; of a thing carried far away it sees the path 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,10 @@ class MotionDetector:
         return f"motion-{VERSION}-{digest}-{self.boxes}"
 
     def for_clip(self, clip: ClipSpan, video: VideoInfo) -> ClipProposals:
-        """Watch the clip: one more pass over its frames, at low resolution."""
+        """Proposals that cost one more pass over the frames, when they are first asked for."""
         start, end = clip.start or 0.0, clip.end or video.duration
         rate = min(FPS, MOST_FRAMES / max(end - start, 1e-3))
-        return ClipProposals(watch(clip.video, clip.start, clip.end, rate), self.boxes)
+        return ClipProposals(partial(watch, clip.video, clip.start, clip.end, rate), self.boxes)
 
     def detect(self, frames: Sequence[Frame]) -> list[Detections]:
         raise DetectorError("the motion detector judges whole clips: ask for_clip for its detector")
@@ -110,12 +111,20 @@ class MotionDetector:
 class ClipProposals:
     """The proposals for one clip: some boxes before the change, others after it."""
 
-    def __init__(self, scene: Scene, boxes: int = BOXES) -> None:
-        self._scene = scene
+    def __init__(self, watch_clip: Callable[[], Scene], boxes: int = BOXES) -> None:
+        self._watch_clip = watch_clip
         self._boxes = boxes
+
+    @cached_property
+    def _scene(self) -> Scene:
+        return self._watch_clip()
+
+    @cached_property
+    def _phases(self) -> list[tuple[Floats, Floats]]:
+        scene = self._scene
         candidates = candidate_boxes(scene.change)
-        self._phases = [
-            _best(candidates, describe(picture, scene.change, candidates), boxes)
+        return [
+            _best(candidates, describe(picture, scene.change, candidates), self._boxes)
             for picture in (scene.before, scene.after)
         ]
 
