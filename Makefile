@@ -21,6 +21,7 @@ types: .venv/installed-dev
 
 benchmark: .venv/installed-dev
 	$(BIN)/python -m benchmarks.solver
+	$(BIN)/python -m benchmarks.ingest
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "objectstates needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
