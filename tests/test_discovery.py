@@ -1,3 +1,4 @@
+import json
 import warnings
 
 import numpy as np
@@ -286,6 +287,15 @@ def test_prediction_follows_the_fit_not_later_settings(corpus, model):
 def test_other_features_are_refused(model):
     with pytest.raises(CorpusError, match=r"state features have size 10, .* learned on size 256"):
         model.predict(synthetic_corpus(n_clips=2, state_size=10))
+
+
+def test_a_header_that_lacks_something_is_said(tmp_path, model):
+    model.save(tmp_path / "r")
+    header = json.loads((tmp_path / "r" / "result.json").read_text())
+    del header["objective"]
+    (tmp_path / "r" / "result.json").write_text(json.dumps(header))
+    with pytest.raises(ResultError, match="lacks 'objective'"):
+        JointDiscovery.load(tmp_path / "r")
 
 
 def test_predictions_are_no_model(tmp_path, model):

@@ -46,6 +46,17 @@ def test_outcomes_come_in_order_whatever_the_processes(processes):
     assert sorted(seen) == [0, 1, 2, 3, 4]
 
 
+class Unmakeable:
+    def __init__(self):
+        raise VideoError("no such detector")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_worker_that_cannot_be_made_says_why(processes):
+    with pytest.raises(VideoError, match="no such detector"):
+        run_all(Unmakeable, [1, 2, 3], processes=processes)
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_ticks_are_counted(processes):
     ticks = []

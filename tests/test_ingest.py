@@ -268,6 +268,7 @@ def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypa
         (["ingest", "a.mp4", "--out", "c", "--detector", "magic"], "magic"),
         (["ingest", "a.mp4", "--out", "c", "--detector", "boxes:nofile.json"], "nofile.json"),
         (["ingest", "a.mp4", "--out", "c", "--detector", "fewshot:nomodel"], "nomodel"),
+        (["ingest", "a.mp4", "b.mp4", "--out", "c", "--detector", "boxes:no.json"], "no.json"),
         (["ingest", "a.mp4", "--out", "c", "--appearance", "vgg"], "vgg"),
         (["ingest", "a.mp4", "--out", "c", "--tracklet-seconds", "0"], "tracklet_seconds"),
         (["ingest", "a.mp4", "--out", "c", "--like", "nocorpus"], "nocorpus"),
@@ -279,6 +280,7 @@ def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypa
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "a.mp4", gray(5))
+    write_video(tmp_path / "b.mp4", gray(6))
     (tmp_path / "empty.mp4").touch()
     monkeypatch.setattr(sys, "argv", ["objectstates", *words])
     with pytest.raises(SystemExit) as end:

@@ -205,7 +205,10 @@ class JointDiscovery:
         if set(result.classifiers) != sought:
             raise ResultError(f"{path} lacks a classifier: fit again")
         model.result_ = result
-        model._tell_certificate()
+        try:
+            model._tell_certificate()
+        except (KeyError, TypeError, ValueError) as problem:
+            raise ResultError(f"{path} lacks {problem} in its header: fit again") from None
         return model
 
     # --- scikit-learn manners --------------------------------------------------------------------

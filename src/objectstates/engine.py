@@ -53,7 +53,7 @@ def run_all(
     on_done: Callable[[int, Outcome[Value]], None] | None = None,
     on_ticks: Callable[[int], None] | None = None,
 ) -> list[Outcome[Value]]:
-    """Work on all items; failures are outcomes, not exceptions.
+    """Work on all items; their failures are outcomes, a worker that cannot be made raises.
 
     make : builds the worker; must be picklable when there are several processes.
     on_done : called in this process with an item's index as soon as its outcome is known.
@@ -139,7 +139,11 @@ _counter: Any = None
 def _start(make: Callable[[], Any], counter: Any) -> None:
     global _worker, _counter
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
-    _worker, _counter = make(), counter
+    _counter = counter
+    try:
+        _worker = make()
+    except ObjectStatesError as problem:  # the user's to mend, and the same in every process
+        _worker = problem
 
 
 def _tick(count: int) -> None:
@@ -148,6 +152,8 @@ def _tick(count: int) -> None:
 
 
 def _work(item: Any) -> Outcome[Any]:
+    if isinstance(_worker, ObjectStatesError):
+        raise _worker
     return _attempt(_worker, item, _tick)
 
 
