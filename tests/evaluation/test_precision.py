@@ -113,15 +113,20 @@ def test_a_line_of_a_table_averages_parts_not_clips():
 def test_methods_are_compared_on_the_clips_of_both():
     better = Evaluation(tuple(clip_score(f"c{n}", 1, 1, 1) for n in range(12)))
     worse = Evaluation(tuple(clip_score(f"c{n}", n % 2, 1, 1) for n in reversed(range(2, 14))))
-    found = compare(better, worse)
+    found = compare([better], [worse])
     assert found["states"].n_clips == 10
     assert found["states"].difference == pytest.approx(0.25)
     assert 0 < found["states"].low < 0.25 < found["states"].high
     assert found["states"].p < 0.01
     assert found["action"].difference == 0
     assert found["action"].p == 1
-    other_way = compare(worse, better)["states"]
+    other_way = compare([worse], [better])["states"]
     assert other_way.difference == pytest.approx(-0.25)
+    # A second part in which both are alike halves the difference, however many clips it has.
+    many = Evaluation(tuple(clip_score(f"d{n}", 1, 1, 1) for n in range(50)))
+    halved = compare([better, many], [worse, many])["states"]
+    assert halved.difference == pytest.approx(0.125)
+    assert halved.n_clips == 60
 
 
 @pytest.mark.reference

@@ -50,6 +50,7 @@ def reproduce(
     table = experiments.paper_table(done)
     written = [*write_table(table, out, "table1")]
     written += write_table(experiments.long_table(done), out, "scores")
+    written += write_table(experiments.compared(done), out, "differences")
     shown = make_table(*map(printable, table.columns))
     shown.columns[0].no_wrap = True
     for row in table.rows:
@@ -58,7 +59,8 @@ def reproduce(
     print(table.notes[0])
     for note in table.notes[1:]:
         complain(f"warning: {note}")
-    print(printable(f"wrote {', '.join(str(path) for path in written)}"))
+    names = ", ".join(sorted(path.name for path in written))
+    print(printable(f"wrote {names} to {out}"))
 
 
 def _words(text: str) -> list[str]:
