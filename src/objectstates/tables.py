@@ -109,10 +109,16 @@ def write_table(table: Table, folder: str | Path, name: str) -> tuple[Path, ...]
 
 
 def text(cell: Cell) -> str:
-    """A cell as people read it: two digits of a fraction, a dash for nothing."""
+    """A cell as people read it: two digits of a fraction, a dash for nothing.
+
+    >>> text(0.666), text(0.0002), text(float("nan")), text(7)
+    ('0.67', '0.0002', '-', '7')
+    """
     if _is_empty(cell):
         return "-"
-    return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
+    if not isinstance(cell, float):
+        return str(cell)
+    return f"{cell:.1g}" if 0 < abs(cell) < 0.005 else f"{cell:.2f}"
 
 
 def _is_empty(cell: Cell) -> bool:
