@@ -20,14 +20,9 @@ def case(states, chunks, tracklet_label, chunk_label):
         chunk_label=chunk_label,
     )
     result = Result(
-        clips=corpus.clip_ids,
+        corpus=corpus.without_features(),
         action_chunk=np.array(chunks),
-        action_time=np.array(chunks) + 0.5,
-        action_score=np.zeros(2),
-        tracklet_clip=np.repeat([0, 1], 3),
-        tracklet_index=np.tile(np.arange(3), 2),
-        tracklet_start=corpus.tracklets.start,
-        tracklet_end=corpus.tracklets.end,
+        action_scores=np.zeros(4),
         state=np.array(states, np.int8),
         state_scores=np.zeros((6, 2)),
         classifiers={},
