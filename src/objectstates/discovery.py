@@ -110,6 +110,7 @@ class JointDiscovery:
         """Discover in ``corpus``. ``callback`` is called after every pass; true from it stops."""
         self._check_settings()
         clock = _Clock()
+        self._check_features(corpus)
         skipped, kept = self._leave_out_infeasible(corpus)
         action, state = self._constraints(kept, len(kept.tracklets.start))
         problem = JointProblem(
@@ -118,7 +119,8 @@ class JointDiscovery:
             float(self.nu),
         )
         clock.lap("factorise")
-        rounding, solution = self._best_run(problem, callback)
+        run = self._best_run(problem, callback)
+        rounding, solution = run.rounding, run.solution
         clock.lap("solve")
         classifiers = self._classifiers(kept, rounding)
         clock.lap("classify")
@@ -145,6 +147,7 @@ class JointDiscovery:
                 "converged": solution.converged,
                 "passes": solution.passes,
                 "rounded_at_pass": rounding.passes,
+                "trace": run.trace,
                 "seconds": clock.seconds,
             },
         )
@@ -252,6 +255,15 @@ class JointDiscovery:
         if not hasattr(self, "result_"):
             raise SettingError("nothing has been learned yet: call fit first")
 
+    def _check_features(self, corpus: Corpus) -> None:
+        features = {"state": corpus.tracklets.features, "action": corpus.chunks.features}
+        for side, rows in features.items():
+            if self.target in (side, "joint") and len(rows) and not rows.shape[1]:
+                raise CorpusError(
+                    f"the corpus has no features to learn the {side} from: is it the one that "
+                    "stands in a result? Give the corpus that ingest wrote"
+                )
+
     # --- the pieces of fit -----------------------------------------------------------------------
 
     def _constraints(self, corpus: Corpus, n_tracklets: int) -> tuple[Constraints, Constraints]:
@@ -293,7 +305,7 @@ class JointDiscovery:
 
     def _best_run(
         self, problem: JointProblem, callback: Callable[[FitProgress], bool | None] | None
-    ) -> tuple[_Rounding, Solution]:
+    ) -> _Run:
         """The restart with the lowest rounded objective, of those until the callback stops."""
         stopped = False
 
@@ -302,25 +314,27 @@ class JointDiscovery:
             stopped = bool(callback is not None and callback(progress))
             return stopped
 
-        runs: list[tuple[_Rounding, Solution]] = []
+        runs: list[_Run] = []
         while len(runs) < self.restarts and not stopped:
             runs.append(self._run(problem, len(runs), watched))
-        rounding, solution = min(runs, key=lambda run: run[0].terms.total)
-        if solution.terms.total < -1e-9:  # a sum of squares: nothing is left of its digits
+        best = min(runs, key=lambda run: run.rounding.terms.total)
+        if best.solution.terms.total < -1e-9:  # a sum of squares: nothing is left of its digits
             raise SettingError(
                 "the features are too large for these ridge weights: scale them to unit length, "
                 "or raise mu (states) and lam (action)"
             )
-        return rounding, solution
+        return best
 
     def _run(
         self,
         problem: JointProblem,
         restart: int,
         callback: Callable[[FitProgress], bool],
-    ) -> tuple[_Rounding, Solution]:
+    ) -> _Run:
         """One run of the solver; of the roundings after every pass the cheapest is kept."""
         best: _Rounding | None = None
+        trace: list[list[float]] = []
+        begun = time.perf_counter()
 
         def after_pass(progress: Progress) -> bool:
             nonlocal best
@@ -328,6 +342,8 @@ class JointDiscovery:
                 rounding = _round_relaxed(problem, progress)
                 if best is None or rounding.terms.total < best.terms.total:
                     best = rounding
+                seconds = time.perf_counter() - begun
+                trace.append([seconds, progress.objective, progress.gap, best.terms.total])
             return callback(
                 FitProgress(
                     restart,
@@ -349,7 +365,7 @@ class JointDiscovery:
         )
         if best is None:  # stopped while still starting
             best = _round_relaxed(problem, solution)
-        return best, solution
+        return _Run(best, solution, trace)
 
     def _classifiers(self, corpus: Corpus, rounding: _Rounding) -> dict[str, Classifier]:
         """The classifiers behind the labels, from the relaxed point that was rounded."""
@@ -405,6 +421,19 @@ class _Rounding:
     passes: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One run of the solver.
+
+    trace : per pass the seconds since its start, the relaxed objective, the duality gap, and the
+        lowest objective of integer labels so far.
+    """
+
+    rounding: _Rounding
+    solution: Solution
+    trace: list[list[float]]
+
+
 def _round_relaxed(problem: JointProblem, point: Progress | Solution) -> _Rounding:
     """Round a relaxed point with the classifiers that it implies."""
     action, state = problem.action.constraints, problem.state.constraints
@@ -442,28 +471,16 @@ def _columns(
     corpus: Corpus, action: Array, state: Array, action_scores: Array, state_scores: Array
 ) -> dict[str, Any]:
     """The columns of a result from labels (T,) and (M,); a side that was not sought is empty."""
-    n_clips, table = len(corpus), corpus.tracklets
-    chunk = np.full(n_clips, -1)
-    action_time, action_score = np.full(n_clips, np.nan), np.full(n_clips, np.nan)
-    if len(action):
-        rows = np.flatnonzero(action)  # one per clip, in order
-        chunk = rows - corpus.chunks.offsets[:-1]
-        action_time, action_score = corpus.chunks.time[rows], action_scores[rows, 0]
-    if not len(state):
-        state = np.zeros(len(table.start), np.int8)
-        state_scores = np.full((len(table.start), 2), np.nan)
-    owner = np.repeat(np.arange(n_clips), np.diff(table.offsets))
+    n_tracklets, n_chunks = len(corpus.tracklets.start), len(corpus.chunks.start)
+    sought = len(action) > 0
     return {
-        "clips": corpus.clip_ids,
-        "action_chunk": chunk,
-        "action_time": action_time,
-        "action_score": action_score,
-        "tracklet_clip": owner,
-        "tracklet_index": np.arange(len(owner)) - table.offsets[owner],
-        "tracklet_start": table.start,
-        "tracklet_end": table.end,
-        "state": state,
-        "state_scores": state_scores,
+        "corpus": corpus.without_features(),
+        "action_chunk": np.flatnonzero(action) - corpus.chunks.offsets[:-1]  # one per clip
+        if sought
+        else np.full(len(corpus), -1),
+        "action_scores": action_scores[:, 0] if sought else np.full(n_chunks, np.nan),
+        "state": state if len(state) else np.zeros(n_tracklets, np.int8),
+        "state_scores": state_scores if len(state) else np.full((n_tracklets, 2), np.nan),
     }
 
 

@@ -27,20 +27,13 @@ def corpus_of(tracklet_label, chunk_label):
 
 def result_of(corpus, states, chunks, clips=None):
     """States of the tracklets and chunks of the actions, of the first clips."""
-    clips = clips or len(corpus)
-    count = int(corpus.tracklets.offsets[clips])
-    owner = np.repeat(np.arange(clips), np.diff(corpus.tracklets.offsets[: clips + 1]))
+    part = corpus.select(range(clips or len(corpus))).without_features()
     return Result(
-        clips=corpus.clip_ids[:clips],
+        corpus=part,
         action_chunk=np.array(chunks),
-        action_time=np.array(chunks) + 0.5,
-        action_score=np.zeros(clips),
-        tracklet_clip=owner,
-        tracklet_index=np.arange(count) - corpus.tracklets.offsets[owner],
-        tracklet_start=corpus.tracklets.start[:count],
-        tracklet_end=corpus.tracklets.end[:count],
+        action_scores=np.zeros(len(part.chunks.start)),
         state=np.array(states, np.int8),
-        state_scores=np.zeros((count, 2)),
+        state_scores=np.zeros((len(part.tracklets.start), 2)),
         classifiers={},
         settings={},
         summary={},
