@@ -37,7 +37,7 @@ def test_its_projection_is_ours(shape):
 def test_it_goes_where_our_full_steps_go():
     corpus = synthetic_corpus(n_clips=5, tracklets_per_clip=12, chunks_per_clip=15)
     theirs = solve_as_authors(corpus, steps=150)
-    ours = JointDiscovery(solver="full", max_passes=180).fit(corpus)
+    ours = JointDiscovery.paper(solver="full", max_passes=180).fit(corpus)
     assert theirs.relaxed == pytest.approx(ours.relaxed_objective_, rel=0.15)
     assert theirs.rounded == pytest.approx(ours.objective_, rel=0.05)
     assert theirs.gap / theirs.relaxed < 0.5
