@@ -367,9 +367,7 @@ class _Done:
         self._conv.extend(cells)
         self._conv_time.extend(np.full(len(cells), time))
 
-    def observation(
-        self, start: float, end: float, count: int, problems: list[str]
-    ) -> Observation:
+    def observation(self, start: float, end: float, count: int, problems: list[str]) -> Observation:
         chunks = [averages.finish(end) for averages in (self.motion, self.frames)]
         return Observation(
             span=np.array([start, end]),

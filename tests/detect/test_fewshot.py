@@ -129,7 +129,7 @@ def test_other_versions_are_refused(
 ):
     detector.save(tmp_path / "model")
     monkeypatch.setattr(fewshot, "FORMAT_VERSION", 99)
-    with pytest.raises(DetectorError, match=r"format version 1.*reads 99"):
+    with pytest.raises(DetectorError, match=r"format version 2.*reads 99"):
         load(tmp_path / "model")
 
 

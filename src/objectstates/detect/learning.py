@@ -5,10 +5,14 @@ by the network. A logistic head then learns object against background in a few r
 the boxes of the background that it scores highest join the examples (hard negatives). A ridge
 regression learns how boxes near the object must move.
 
-The images are split into folds, those of one video never apart, and a head is trained without each:
-scores on the fold it has not seen calibrate the detector, so that 0.4 means four in ten, and the
-detector's head is the mean of all of them, which is steadier than any. Means are free: heads are
-linear.
+The images are split into folds, those of one video never apart, and a head is trained without each.
+The detector's head is the mean of all of them, which is steadier than any. Means are free: heads
+are linear.
+
+What each head finds in the fold it has not seen calibrates the detector. Were its numbers chances
+of being right, the default threshold of 0.4 would lose the object in videos that differ from those
+labelled, whose few votes say that all is well. So 0.4 is, at most, the number that background
+reaches once in two images: as low as a bearable number of false alarms permits.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ from objectstates.detect.evaluation import match
 from objectstates.detect.fewshot import (
     CELL,
     SMALLEST,
+    THRESHOLD,
+    Calibration,
     FewShotDetector,
     Head,
     cell_map,
@@ -48,6 +54,9 @@ Progress = Callable[[int, int], None]
 
 FEWEST_IMAGES = 4
 """Labelled images with a box, at least: each is also needed to judge heads trained without it."""
+
+FALSE_ALARMS = 0.5
+"""Wrong boxes per image at the default threshold, on images that heads have not seen."""
 
 
 @dataclass(frozen=True)
@@ -114,14 +123,15 @@ def train(
         )
         steps.done()
         heads.append(learner.head())
-        judged += [_judge(e, heads[-1], shapes) for e in examples if e.original and e.group == fold]
+        unseen = [e for e in examples if e.original and e.group == fold]
+        judged += [search for e in unseen for search in _judge(e, heads[-1], shapes)]
         steps.done()
     return FewShotDetector(
         object=labels.object,
         side=side,
         shapes=shapes,
         head=_mean_head(heads),
-        calibration=_calibration(judged),
+        calibration=_calibration(judged, len(loaded)),
         trained_on={
             "images": len(loaded),
             "boxes": sum(len(image.boxes) for image, _ in loaded),
@@ -363,37 +373,53 @@ def _mean_head(heads: Sequence[Head]) -> Head:
     )
 
 
-def _judge(e: _Example, head: Head, shapes: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Scores of what a head finds in an image it has not seen, and whether each is right.
+class _Search(NamedTuple):
+    """Scores of what a head found, and whether each is right: (n,)."""
 
-    The object outshines the rest, so the rest is also searched alone: what would be found there if
-    the object were away tells what scores the background can reach.
+    scores: Floats
+    right: npt.NDArray[np.bool_]
+
+
+def _judge(e: _Example, head: Head, shapes: Floats) -> list[_Search]:
+    """What a head finds in an image it has not seen.
+
+    The object outshines the rest, so the rest is also searched alone: what else would be found
+    there if the object were away tells what scores the background can reach.
     """
     cells = e.cells.astype(np.float32)
     everywhere = dense_boxes(shapes, e.size, CELL)
     boxes, scores = locate(cells, head, everywhere, e.size)
-    right = match(boxes, e.boxes)
+    found = _Search(scores, match(boxes, e.boxes))
     rest = everywhere[_background(everywhere, e)]
     if len(rest) == 0:
-        return scores, right
+        return [found]
     others, other_scores = locate(cells, head, rest, e.size)
     new = _background(others, e) & (iou(others, boxes).max(axis=1) < 0.5)
-    return np.append(scores, other_scores[new]), np.append(right, np.zeros(new.sum(), bool))
+    return [found, _Search(other_scores[new], np.zeros(new.sum(), bool))]
 
 
-def _calibration(judged: Sequence[tuple[Floats, npt.NDArray[np.bool_]]]) -> tuple[float, float]:
-    """Slope and shift from scores to log-odds of being right (Platt, 1999, with his targets)."""
-    scores = np.concatenate([s for s, _ in judged])
-    right = np.concatenate([r for _, r in judged])
+def _calibration(searches: Sequence[_Search], images: int) -> Calibration:
+    """Log-odds of being right (Platt, 1999, with his targets), raised if false alarms permit."""
+    scores = np.concatenate([s.scores for s in searches])
+    below = np.concatenate([s.scores - s.scores.max(initial=-np.inf) for s in searches])
+    right = np.concatenate([s.right for s in searches])
     n_right, n_wrong = int(right.sum()), int((~right).sum())
     target = np.where(right, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
+    inputs = np.stack([scores, below, np.ones(len(scores))])
+    penalty = np.array([0, 1e-3, 0])  # with little to learn from, how boxes compare says nothing
 
     def loss(p: Floats) -> tuple[float, Floats]:
-        logit = p[0] * scores + p[1]
+        logit = p @ inputs
         value = np.logaddexp(0, logit) - target * logit
         error = 1 / (1 + np.exp(-np.clip(logit, -60, 60))) - target
-        return float(value.mean()), np.array([(error * scores).mean(), error.mean()])
+        slope = inputs @ error / len(scores) + 2 * penalty * p
+        return float(value.mean() + penalty @ p**2), slope
 
-    bounds = [(0.05, None), (None, None)]  # a better score is never less likely right
-    found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B", bounds=bounds)
-    return float(found.x[0]), float(found.x[1])
+    bounds = [(0.05, None), (0, None), (None, None)]  # a better score is never less likely right
+    start = np.array([1.0, 0.0, 0.0])
+    slope, contrast, shift = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    wrong = np.sort((np.array([slope, contrast, shift]) @ inputs)[~right])[::-1]
+    allowed = int(FALSE_ALARMS * images)
+    if allowed < len(wrong):
+        shift += max(0.0, math.log(THRESHOLD / (1 - THRESHOLD)) - wrong[allowed])
+    return Calibration(float(slope), float(contrast), float(shift))
