@@ -222,6 +222,8 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="*", default=TASKS)
     parser.add_argument("--leave-one-out", action="store_true")
     arguments = parser.parse_args()
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"detector{'_leave_one_out' if arguments.leave_one_out else ''}.json"
     report = {}
     print("task         recall  false+/frame     AP  coverage  on object")
     for task in arguments.tasks:
@@ -254,9 +256,7 @@ def main() -> None:
         for row in result.clips:
             if row.covered < 0.8 * row.visible:
                 print(f"  {row.clip}: recall {row.recall:.2f}, {row.covered} of {row.visible}")
-    RESULTS.mkdir(exist_ok=True)
-    name = "detector_leave_one_out" if arguments.leave_one_out else "detector"
-    (RESULTS / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
+        path.write_text(json.dumps(report, indent=1) + "\n")  # what is done is not lost
 
 
 if __name__ == "__main__":
