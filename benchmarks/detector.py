@@ -135,13 +135,14 @@ def judge(detector: FewShotDetector, folder: Path, clips: Sequence[int]) -> Judg
         frames = evaluate(detector, make_labels(folder, clips, Path(place) / "labels.json"))
     recalls = per_clip_recall(frames)
     crops = json.loads((folder.parent / "crops.json").read_text())
+    backbone = load_backbone()
     rows = []
     for clip in clips:
         name = f"{folder.name}_{clip:03d}"
         truth = json.loads((folder / f"{name}.json").read_text())
         first, last = crops[name]
         span = ClipSpan(name, folder / f"{name}.mp4", first / truth["fps"], last / truth["fps"])
-        seen, _ = observe(span, detector, load_backbone(), ObserveSettings())
+        seen, _ = observe(span, detector, backbone, ObserveSettings())
         rows.append(ClipRow(name, recalls[name], *covered(seen, truth, folder.name, first, last)))
     return Judged(frames, tuple(rows))
 
