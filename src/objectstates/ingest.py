@@ -227,9 +227,15 @@ class _Observer:
             known_detections=None if known is None else DetectionLog.from_arrays(known),
             tick=tick,
         )
-        if known is None:
-            self.store.put(found_key, log.arrays())
-        self.store.put(seen_key, observation.arrays())
+        try:
+            if known is None:
+                self.store.put(found_key, log.arrays())
+            self.store.put(seen_key, observation.arrays())
+        except OSError as problem:
+            raise VideoError(
+                f"what was seen cannot be kept in {self.store.folder} ({problem.strerror}): "
+                "make room there, or choose another folder with --cache"
+            ) from problem
         return _Seen(seen_key, int(observation.frames[0]), False, self.fingerprints)
 
 
