@@ -133,12 +133,12 @@ def judge(detector: FewShotDetector, folder: Path, clips: Sequence[int]) -> Judg
         first, last = crops[name]
         span = ClipSpan(name, folder / f"{name}.mp4", first / truth["fps"], last / truth["fps"])
         seen, _ = observe(span, detector, backbone, ObserveSettings())
-        rows.append(ClipRow(name, recalls[name], *covered(seen, truth, folder.name, first, last)))
+        rows.append(ClipRow(name, recalls[name], *covered(seen, truth, first, last)))
     return Judged(frames, tuple(rows))
 
 
 def covered(
-    seen: Observation, truth: dict[str, Any], task: str, first: int, last: int
+    seen: Observation, truth: dict[str, Any], first: int, last: int
 ) -> tuple[int, int, int, int]:
     """Frames with a visible object, those with a tracklet on it; tracklets, those on it."""
     boxes = {
