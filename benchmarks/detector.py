@@ -31,12 +31,11 @@ from objectstates.detect.suppression import iou
 from objectstates.features.backbones import load_backbone
 from objectstates.observe import Observation, ObserveSettings, observe
 from objectstates.sources import ClipSpan
+from objectstates.truth import shown_box
 from objectstates.video import Frame, read_frames
 
 RESULTS = Path(__file__).parent / "results"
 TASKS = ("drawer-open", "door-open", "box-close", "coffee-pull", "faucet-open")
-RELATIONS = ("box-close", "coffee-pull")
-"""The state is how two things lie to each other: the box to find is around both."""
 
 TRAIN_CLIPS = range(6)
 FRAMES_PER_CLIP = 8
@@ -68,7 +67,7 @@ def make_labels(
             images.append(
                 {"id": len(images), "video": str(video), "frame": frame, "fps": truth["fps"]}
             )
-            if box := true_box(truth, task, frame):
+            if box := shown_box(truth, frame):
                 x1, y1, x2, y2 = box
                 annotations.append(
                     {
@@ -83,15 +82,6 @@ def make_labels(
         json.dumps({"images": images, "annotations": annotations, "categories": categories})
     )
     return out
-
-
-def true_box(truth: dict[str, Any], task: str, frame: int) -> list[float] | None:
-    things = ("object", "part") if task in RELATIONS else ("object",)
-    boxes = [b for thing in things if (b := truth[thing]["box"][frame]) is not None]
-    if not boxes:
-        return None
-    low = [min(b[k] for b in boxes) for k in (0, 1)]
-    return low + [max(b[k] for b in boxes) for k in (2, 3)]
 
 
 def all_clips(folder: Path) -> list[int]:
@@ -143,19 +133,19 @@ def judge(detector: FewShotDetector, folder: Path, clips: Sequence[int]) -> Judg
         first, last = crops[name]
         span = ClipSpan(name, folder / f"{name}.mp4", first / truth["fps"], last / truth["fps"])
         seen, _ = observe(span, detector, backbone, ObserveSettings())
-        rows.append(ClipRow(name, recalls[name], *covered(seen, truth, folder.name, first, last)))
+        rows.append(ClipRow(name, recalls[name], *covered(seen, truth, first, last)))
     return Judged(frames, tuple(rows))
 
 
 def covered(
-    seen: Observation, truth: dict[str, Any], task: str, first: int, last: int
+    seen: Observation, truth: dict[str, Any], first: int, last: int
 ) -> tuple[int, int, int, int]:
     """Frames with a visible object, those with a tracklet on it; tracklets, those on it."""
     boxes = {
         frame: box
         for frame in range(first, last)
         if (truth["object"]["visible_fraction"][frame] or 0) > VISIBLE
-        and (box := true_box(truth, task, frame)) is not None
+        and (box := shown_box(truth, frame)) is not None
     }
     hit: set[int] = set()
     on_object = 0

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from objectstates import JointDiscovery, Result
-from objectstates.errors import ResultError
+from objectstates.errors import CorpusError, ResultError
 from objectstates.synthetic import synthetic_corpus
 
 
@@ -27,8 +27,10 @@ def test_result_survives_the_disk(tmp_path, result):
         if isinstance(value, np.ndarray):
             np.testing.assert_array_equal(value, other, err_msg=name)
             assert value.dtype == other.dtype
-        elif name != "classifiers":
+        elif name not in ("classifiers", "corpus"):
             assert value == other, name
+    np.testing.assert_array_equal(again.action_time, result.action_time)
+    np.testing.assert_array_equal(again.confidence, result.confidence)
     assert again.classifiers.keys() == result.classifiers.keys()
     for side, classifier in result.classifiers.items():
         np.testing.assert_array_equal(classifier.weights, again.classifiers[side].weights)
@@ -40,7 +42,7 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     model = JointDiscovery(seed=3).fit(corpus)
     model.save(tmp_path / "r")
     header = json.loads((tmp_path / "r" / "result.json").read_text())
-    assert header["format_version"] == 1
+    assert header["format_version"] == 2
     assert header["seed"] == 3
     assert header["settings"]["nu"] == 1.0
     assert header["objective"].keys() == {"total", "state", "action", "joint"}
@@ -51,7 +53,7 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     assert {"objectstates", "numpy", "scipy", "numba"} <= header["versions"].keys()
     assert all(seconds >= 0 for seconds in header["seconds"].values())
     clips = pq.read_table(tmp_path / "r" / "clips.parquet").to_pydict()
-    assert list(clips) == ["clip", "action_chunk", "action_time", "action_score"]
+    assert list(clips) == ["clip", "action_chunk", "action_time", "action_score", "confidence"]
     assert clips["clip"] == list(corpus.clip_ids)
     for n, (chunk, time) in enumerate(
         zip(clips["action_chunk"], clips["action_time"], strict=True)
@@ -62,6 +64,11 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     assert rows["start"] == corpus.tracklets.start.tolist()
     assert rows["tracklet"] == [i for n in range(5) for i in range(len(corpus.tracklet_rows(n)))]
     assert rows["state"] == model.labels_.tolist()
+    chunks = pq.read_table(tmp_path / "r" / "chunks.parquet").to_pydict()
+    assert list(chunks) == ["clip", "chunk", "start", "end", "action", "score"]
+    assert sum(chunks["action"]) == len(corpus)
+    assert [len(row) for row in header["trace"]] == [4] * len(header["trace"])
+    assert header["trace"][-1][1] == model.relaxed_objective_
     with np.load(tmp_path / "r" / "classifiers.npz", allow_pickle=False) as arrays:
         scores = corpus.tracklets.features @ arrays["state_weights"] + arrays["state_bias"]
     np.testing.assert_allclose(scores[:, 0], rows["score_1"], atol=1e-4)
@@ -79,7 +86,7 @@ def test_damaged_results_are_refused(tmp_path, result):
     with pytest.raises(ResultError, match="format version 7"):
         Result.load(folder)
     folder = fresh("keys")
-    (folder / "result.json").write_text('{"format_version": 1}')
+    (folder / "result.json").write_text('{"format_version": 2}')
     with pytest.raises(ResultError, match="not a whole result"):
         Result.load(folder)
     folder = fresh("table")
@@ -110,3 +117,35 @@ def test_only_results_are_replaced(tmp_path, result):
     with pytest.raises(ResultError, match="holds something else"):
         result.save(tmp_path / "mine")
     assert (tmp_path / "mine" / "notes.txt").read_text() == "dear"
+
+
+def test_a_result_tells_of_its_clips_without_the_corpus(tmp_path, result, corpus):
+    result.save(tmp_path / "r")
+    seen = Result.load(tmp_path / "r").corpus
+    assert seen.clip_ids == corpus.clip_ids
+    np.testing.assert_array_equal(seen.tracklets.label, corpus.tracklets.label)
+    np.testing.assert_array_equal(seen.chunks.start, corpus.chunks.start)
+    assert seen.tracklets.features.shape == (len(corpus.tracklets.start), 0)
+    with pytest.raises(CorpusError, match="no features"):
+        JointDiscovery().fit(seen)
+
+
+def test_tables_that_do_not_fit_their_corpus_are_refused(tmp_path, result):
+    result.save(tmp_path / "r")
+    for name in ("clips", "tracklets", "chunks"):
+        path = tmp_path / "r" / f"{name}.parquet"
+        whole = pq.read_table(path)
+        pq.write_table(whole.slice(1), path)
+        with pytest.raises(ResultError, match=f"{name}.parquet has"):
+            Result.load(tmp_path / "r")
+        pq.write_table(whole, path)
+
+
+def test_confidence_is_high_where_the_labels_look_alike(corpus):
+    plain, noisy = (
+        JointDiscovery().fit(synthetic_corpus(n_clips=10, noise=noise)).result_
+        for noise in (0.3, 4.0)
+    )
+    assert (plain.confidence >= 0).all()
+    assert (plain.confidence <= 1).all()
+    assert plain.confidence.mean() > noisy.confidence.mean()

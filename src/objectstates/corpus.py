@@ -10,7 +10,8 @@ what the solver wants; ``corpus[i]`` gives one clip as plain objects. On disk it
     chunks.parquet      clip, start, end, time, allowed, label, feature
 
 Rows of a clip stand together, in the order of ``clips.parquet``; features are fixed-size lists of
-float32. ``time``, ``score``, ``allowed*``, ``label`` and ``boxes`` may be missing.
+float32. ``time``, ``score``, ``allowed*``, ``label`` and ``boxes`` may be missing, and so may
+``feature`` where the header says that its size is 0: such a corpus can be shown, not learned on.
 """
 
 from __future__ import annotations
@@ -310,6 +311,12 @@ class Corpus:
             else replace(self.chunks, features=_features("chunk_features", chunks)),
         )
 
+    def without_features(self) -> Corpus:
+        """The same clips without what describes them: times, boxes, scores and truth stay."""
+        rows, times = len(self.tracklets.start), len(self.chunks.start)
+        stripped = self.with_features(tracklets=np.empty((rows, 0)), chunks=np.empty((times, 0)))
+        return replace(stripped, arrays={})
+
     def _tracklet(self, i: int) -> Tracklet:
         table = self.tracklets
         boxes = table.boxes[table.box_offsets[i] : table.box_offsets[i + 1]]
@@ -478,8 +485,6 @@ def _validate_lengths(kind: str, table: Tracklets | Chunks, n_clips: int) -> Non
             raise CorpusError("tracklets: boxes do not match the number of tracklets")
         if not np.isfinite(table.boxes).all():
             raise CorpusError("tracklets: boxes have values that are not finite")
-    if n_rows and table.features.shape[1] == 0:
-        raise CorpusError(f"{kind} features have no columns")
 
 
 def _validate_rows(kind: str, table: Tracklets | Chunks, ids: tuple[str, ...]) -> None:

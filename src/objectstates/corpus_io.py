@@ -75,10 +75,11 @@ def _write(path: Path, corpus: Corpus, table: Tracklets | Chunks, more: dict[str
         "time": pa.array(table.time),
         "label": pa.array(table.label, mask=table.label == UNKNOWN),
         **more,
-        "feature": pa.FixedSizeListArray.from_arrays(
-            pa.array(np.ascontiguousarray(table.features).ravel()), size
-        ),
     }
+    if size:
+        columns["feature"] = pa.FixedSizeListArray.from_arrays(
+            pa.array(np.ascontiguousarray(table.features).ravel()), size
+        )
     pq.write_table(
         pa.table(columns),
         path,
@@ -114,9 +115,9 @@ def _read(path: Path, header: dict[str, Any]) -> Corpus:
         ends = clips.optional("end", [None] * len(ids))
     spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
     with _Table(path / "tracklets.parquet") as table:
-        tracklets = _read_tracklets(table, ids)
+        tracklets = _read_tracklets(table, ids, _featureless(header, "tracklets"))
     with _Table(path / "chunks.parquet") as table:
-        chunks = _read_chunks(table, ids)
+        chunks = _read_chunks(table, ids, _featureless(header, "chunks"))
     return Corpus(
         tuple(ids),
         tracklets,
@@ -138,7 +139,7 @@ def _read_arrays(path: Path) -> dict[str, Array]:
         raise CorpusError(f"{path} cannot be read ({problem}): make the corpus again") from problem
 
 
-def _read_tracklets(table: _Table, ids: list[str]) -> Tracklets:
+def _read_tracklets(table: _Table, ids: list[str], featureless: bool) -> Tracklets:
     n = table.n_rows
     start, end = table.numbers("start"), table.numbers("end")
     allowed = [table.numbers(name, np.ones(n)) for name in ("allowed_1", "allowed_2")]
@@ -151,13 +152,13 @@ def _read_tracklets(table: _Table, ids: list[str]) -> Tracklets:
         score=table.numbers("score", np.ones(n)),
         allowed=as_flags("tracklets: allowed", np.stack(allowed, axis=1), (n, 2)),
         label=as_labels("tracklets: label", table.numbers("label", _unknown(n), UNKNOWN), n, 3),
-        features=table.features(),
+        features=np.empty((n, 0), np.float32) if featureless else table.features(),
         boxes=boxes,
         box_offsets=box_offsets,
     )
 
 
-def _read_chunks(table: _Table, ids: list[str]) -> Chunks:
+def _read_chunks(table: _Table, ids: list[str], featureless: bool) -> Chunks:
     n = table.n_rows
     start, end = table.numbers("start"), table.numbers("end")
     return Chunks(
@@ -167,8 +168,14 @@ def _read_chunks(table: _Table, ids: list[str]) -> Chunks:
         time=table.numbers("time", (start + end) / 2),
         allowed=as_flags("chunks: allowed", table.numbers("allowed", np.ones(n)), (n,)),
         label=as_labels("chunks: label", table.numbers("label", _unknown(n), UNKNOWN), n, 1),
-        features=table.features(),
+        features=np.empty((n, 0), np.float32) if featureless else table.features(),
     )
+
+
+def _featureless(header: dict[str, Any], kind: str) -> bool:
+    """Whether the rows were written without features; then the header says so."""
+    facts = header.get(kind)
+    return isinstance(facts, dict) and facts.get("feature_size") == 0
 
 
 def _unknown(n: int) -> Array:

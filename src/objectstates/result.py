@@ -3,11 +3,15 @@
 A result is a folder::
 
     result.json         format version, settings, versions, objective, certificate, skipped clips
-    clips.parquet       clip, action_chunk (index within the clip), action_time (s), action_score
+    clips.parquet       clip, action_chunk (index within the clip), action_time, action_start,
+                        action_end (s), action_score, confidence
     tracklets.parquet   clip, tracklet (index within the clip), start, end, state, score_1, score_2
+    chunks.parquet      clip, chunk (index within the clip), start, end, action, score
     classifiers.npz     the learned classifiers, absent sides left out; no pickle
+    corpus/             the clips that were looked at, without their features: videos, boxes, truth
 
-Clips that were left out have no rows; ``result.json`` names them and says why.
+So it tells by itself all that a report or an export needs. Clips that were left out have no rows;
+``result.json`` names them and says why.
 """
 
 from __future__ import annotations
@@ -18,22 +22,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from objectstates.errors import ResultError
+from objectstates.corpus import Array, Corpus
+from objectstates.errors import CorpusError, ResultError
 from objectstates.storage import Artefact
 
 ARTEFACT = Artefact(
     header="result.json",
-    version=1,
-    files=frozenset({"clips.parquet", "tracklets.parquet", "classifiers.npz"}),
+    version=2,
+    files=frozenset(
+        {"clips.parquet", "tracklets.parquet", "chunks.parquet", "classifiers.npz", "corpus"}
+    ),
     error=ResultError,
 )
 _STATES = {"state": 2, "action": 1}  # columns of each classifier
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -65,24 +69,69 @@ class Classifier:
 class Result:
     """Per clip the action's time, per tracklet its state, and how they came about.
 
-    Columns have one entry per clip that took part (N) and one per tracklet of those clips (M).
-    ``action_chunk`` is -1 and ``action_time`` NaN where only states were sought.
+    Columns follow the rows of ``corpus``, which holds the clips that took part (N of them, with M
+    tracklets and T chunks in all) without their features. ``action_chunk`` is -1 and the action's
+    span and scores are NaN where only states were sought; states are 0 and their scores NaN where
+    only actions were.
     """
 
-    clips: tuple[str, ...]
-    action_chunk: Array
-    action_time: Array
-    action_score: Array
-    tracklet_clip: Array  # (M,) index into ``clips``
-    tracklet_index: Array  # (M,) index within the clip, in corpus order
-    tracklet_start: Array
-    tracklet_end: Array
+    corpus: Corpus
+    action_chunk: Array  # (N,) index within the clip
+    action_span: Array  # (N, 2) from when to when it lasts
+    action_scores: Array  # (T,)
     state: Array  # (M,) 0, 1 or 2
     state_scores: Array  # (M, 2)
     classifiers: dict[str, Classifier]  # "state", "action"
     settings: dict[str, Any]
     summary: dict[str, Any]
     skipped: tuple[SkippedClip, ...] = field(default=())
+
+    @property
+    def clips(self) -> tuple[str, ...]:
+        """The ids of the clips that took part."""
+        return self.corpus.clip_ids
+
+    @property
+    def tracklet_clip(self) -> Array:
+        """(M,) which clip a tracklet belongs to."""
+        return np.repeat(np.arange(len(self.clips)), np.diff(self.corpus.tracklets.offsets))
+
+    @property
+    def tracklet_index(self) -> Array:
+        """(M,) index of a tracklet within its clip."""
+        return np.arange(len(self.state)) - self.corpus.tracklets.offsets[self.tracklet_clip]
+
+    @property
+    def action_time(self) -> Array:
+        """(N,) seconds, NaN where no action was sought."""
+        return self._at_action(self.corpus.chunks.time)
+
+    @property
+    def action_score(self) -> Array:
+        """(N,) the classifier's score of the chunk that was chosen."""
+        return self._at_action(self.action_scores)
+
+    @property
+    def confidence(self) -> Array:
+        """(N,) from 0 to 1: the mean of the scores of what was labelled, of both sides alike.
+
+        A score is near 1 where a chunk or a tracklet looks just like those labelled alike in the
+        other clips. It ranks clips; it is not a probability.
+        """
+        owner, sides = self.tracklet_clip, []
+        for k in (1, 2):
+            mine = self.state == k
+            total = np.bincount(owner[mine], self.state_scores[mine, k - 1], len(self.clips))
+            count = np.bincount(owner[mine], minlength=len(self.clips))
+            sides.append(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
+        known = np.stack([self.action_score, *sides])
+        weight = np.array([2.0, 1.0, 1.0])[:, None] * ~np.isnan(known)
+        mean = (np.nan_to_num(known) * weight).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
+        return np.asarray(np.clip(mean, 0.0, 1.0))
+
+    def _at_action(self, column: Array) -> Array:
+        rows = self.corpus.chunks.offsets[:-1] + np.maximum(self.action_chunk, 0)
+        return np.where(self.action_chunk >= 0, column[rows], np.nan)
 
     def save(self, path: str | Path) -> None:
         """Write the result as a folder; an earlier result there is replaced as a whole."""
@@ -95,58 +144,46 @@ class Result:
             ARTEFACT.write_header(folder, header)
             pq.write_table(self._clip_table(), folder / "clips.parquet")
             pq.write_table(self._tracklet_table(), folder / "tracklets.parquet")
+            pq.write_table(self._chunk_table(), folder / "chunks.parquet")
             arrays = {
                 f"{side}_{name}": value
                 for side, classifier in self.classifiers.items()
                 for name, value in vars(classifier).items()
             }
             np.savez(folder / "classifiers.npz", **arrays)
+            self.corpus.save(folder / "corpus")
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """Read a result folder."""
         folder = Path(path)
         header = ARTEFACT.read_header(folder)
+        header.pop("format_version")
         try:
             clips = pq.read_table(folder / "clips.parquet")
             tracklets = pq.read_table(folder / "tracklets.parquet")
-            classifiers = _read_classifiers(folder / "classifiers.npz")
-            return cls._from_tables(header, clips, tracklets, classifiers)
+            chunks = pq.read_table(folder / "chunks.parquet")
+            scores = [_column(tracklets, name, np.nan) for name in ("score_1", "score_2")]
+            span = [_column(clips, name, np.nan) for name in ("action_start", "action_end")]
+            result = cls(
+                corpus=Corpus.load(folder / "corpus"),
+                action_chunk=_column(clips, "action_chunk", -1).astype(np.int64),
+                action_span=np.stack(span, axis=1),
+                action_scores=_column(chunks, "score", np.nan),
+                state=_column(tracklets, "state", 0).astype(np.int8),
+                state_scores=np.stack(scores, axis=1),
+                classifiers=_read_classifiers(folder / "classifiers.npz"),
+                settings=header.pop("settings"),
+                skipped=tuple(SkippedClip(**s) for s in header.pop("skipped")),
+                summary=header,
+            )
+            _check_rows(result)
         except (
-            OSError, EOFError, KeyError, ValueError, TypeError, AttributeError,
+            OSError, EOFError, KeyError, ValueError, TypeError, AttributeError, CorpusError,
             NotImplementedError, zipfile.BadZipFile, pa.ArrowException,
         ) as problem:  # fmt: skip
             raise ResultError(f"{folder} is not a whole result ({problem}): fit again") from problem
-
-    @classmethod
-    def _from_tables(
-        cls,
-        header: dict[str, Any],
-        clips: pa.Table,
-        tracklets: pa.Table,
-        classifiers: dict[str, Classifier],
-    ) -> Result:
-        ids = clips["clip"].to_pylist()
-        position = {clip: n for n, clip in enumerate(ids)}
-        header.pop("format_version")
-        return cls(
-            clips=tuple(ids),
-            action_chunk=_column(clips, "action_chunk", -1).astype(np.int64),
-            action_time=_column(clips, "action_time", np.nan),
-            action_score=_column(clips, "action_score", np.nan),
-            tracklet_clip=np.array([position[c] for c in tracklets["clip"].to_pylist()], np.int64),
-            tracklet_index=_column(tracklets, "tracklet", -1).astype(np.int64),
-            tracklet_start=_column(tracklets, "start", np.nan),
-            tracklet_end=_column(tracklets, "end", np.nan),
-            state=_column(tracklets, "state", 0).astype(np.int8),
-            state_scores=np.stack(
-                [_column(tracklets, name, np.nan) for name in ("score_1", "score_2")], axis=1
-            ),
-            classifiers=classifiers,
-            settings=header.pop("settings"),
-            skipped=tuple(SkippedClip(**s) for s in header.pop("skipped")),
-            summary=header,
-        )
+        return result
 
     def _clip_table(self) -> pa.Table:
         none = self.action_chunk < 0
@@ -155,24 +192,60 @@ class Result:
                 "clip": pa.array(self.clips, pa.string()),
                 "action_chunk": pa.array(self.action_chunk, pa.int32(), mask=none),
                 "action_time": pa.array(self.action_time, pa.float64(), mask=none),
+                "action_start": pa.array(self.action_span[:, 0], pa.float64(), mask=none),
+                "action_end": pa.array(self.action_span[:, 1], pa.float64(), mask=none),
                 "action_score": pa.array(self.action_score, pa.float64(), mask=none),
+                "confidence": pa.array(self.confidence, pa.float64()),
             }
         )
 
     def _tracklet_table(self) -> pa.Table:
-        names = [self.clips[n] for n in self.tracklet_clip]
-        none = np.isnan(self.state_scores)
+        table, none = self.corpus.tracklets, np.isnan(self.state_scores)
         return pa.table(
             {
-                "clip": pa.array(names, pa.string()),
+                "clip": pa.array([self.clips[n] for n in self.tracklet_clip], pa.string()),
                 "tracklet": pa.array(self.tracklet_index, pa.int32()),
-                "start": pa.array(self.tracklet_start, pa.float64()),
-                "end": pa.array(self.tracklet_end, pa.float64()),
+                "start": pa.array(table.start, pa.float64()),
+                "end": pa.array(table.end, pa.float64()),
                 "state": pa.array(self.state, pa.int8()),
                 "score_1": pa.array(self.state_scores[:, 0], pa.float64(), mask=none[:, 0]),
                 "score_2": pa.array(self.state_scores[:, 1], pa.float64(), mask=none[:, 1]),
             }
         )
+
+    def _chunk_table(self) -> pa.Table:
+        table = self.corpus.chunks
+        owner = np.repeat(np.arange(len(self.clips)), np.diff(table.offsets))
+        index = np.arange(len(owner)) - table.offsets[owner]
+        return pa.table(
+            {
+                "clip": pa.array([self.clips[n] for n in owner], pa.string()),
+                "chunk": pa.array(index, pa.int32()),
+                "start": pa.array(table.start, pa.float64()),
+                "end": pa.array(table.end, pa.float64()),
+                "action": pa.array(index == self.action_chunk[owner]),
+                "score": pa.array(
+                    self.action_scores, pa.float64(), mask=np.isnan(self.action_scores)
+                ),
+            }
+        )
+
+
+def _check_rows(result: Result) -> None:
+    """A table that does not fit the corpus beside it was exchanged or cut."""
+    offsets = result.corpus.chunks.offsets
+    sizes = {
+        "clips": (len(result.action_chunk), len(result.corpus)),
+        "tracklets": (len(result.state), len(result.corpus.tracklets.start)),
+        "chunks": (len(result.action_scores), len(result.corpus.chunks.start)),
+    }
+    for name, (found, expected) in sizes.items():
+        if found != expected:
+            raise ValueError(f"{name}.parquet has {found} rows, its corpus {expected}")
+    if (result.action_chunk >= np.diff(offsets)).any() or (result.action_chunk < -1).any():
+        raise ValueError("an action lies outside its clip")
+    if not np.isin(result.state, (0, 1, 2)).all():
+        raise ValueError("a state is not 0, 1 or 2")
 
 
 def _column(table: pa.Table, name: str, missing: float) -> Array:
