@@ -62,7 +62,7 @@ def test_coverage_counts_visible_frames_with_a_tracklet_on_the_object():
         box_offsets=np.array([0, 4, 6, 8]),
         tracklet_span=np.zeros((3, 2)),
     )
-    visible, hit, tracklets, on_object = covered(seen, truth, "drawer-open", 0, 8)
+    visible, hit, tracklets, on_object = covered(seen, truth, 0, 8)
     assert (visible, hit) == (6, 4)
     assert (tracklets, on_object) == (3, 2)
-    assert covered(seen, truth, "drawer-open", 3, 6)[:2] == (3, 2)
+    assert covered(seen, truth, 3, 6)[:2] == (3, 2)
