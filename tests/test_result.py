@@ -44,7 +44,7 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     header = json.loads((tmp_path / "r" / "result.json").read_text())
     assert header["format_version"] == 2
     assert header["seed"] == 3
-    assert header["settings"]["nu"] == 1.0
+    assert header["settings"]["nu"] == 2.0
     assert header["objective"].keys() == {"total", "state", "action", "joint"}
     assert header["duality_gap"] == model.gap_
     assert header["relaxed_objective"] == model.relaxed_objective_
@@ -53,7 +53,8 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     assert {"objectstates", "numpy", "scipy", "numba"} <= header["versions"].keys()
     assert all(seconds >= 0 for seconds in header["seconds"].values())
     clips = pq.read_table(tmp_path / "r" / "clips.parquet").to_pydict()
-    assert list(clips) == ["clip", "action_chunk", "action_time", "action_score", "confidence"]
+    assert list(clips) == ["clip", "action_chunk", "action_time", "action_start", "action_end",
+                           "action_score", "confidence"]  # fmt: skip
     assert clips["clip"] == list(corpus.clip_ids)
     for n, (chunk, time) in enumerate(
         zip(clips["action_chunk"], clips["action_time"], strict=True)
@@ -71,7 +72,8 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     assert header["trace"][-1][1] == model.relaxed_objective_
     with np.load(tmp_path / "r" / "classifiers.npz", allow_pickle=False) as arrays:
         scores = corpus.tracklets.features @ arrays["state_weights"] + arrays["state_bias"]
-    np.testing.assert_allclose(scores[:, 0], rows["score_1"], atol=1e-4)
+    predicted = model.predict(corpus).state_scores
+    np.testing.assert_allclose(scores, predicted, atol=1e-4)
 
 
 def test_damaged_results_are_refused(tmp_path, result):
