@@ -19,11 +19,10 @@ from typing import Any
 from objectstates.detect.evaluation import Evaluation, ImageRow, evaluate
 from objectstates.detect.fewshot import FewShotDetector
 from objectstates.detect.learning import Recipe, train
+from objectstates.truth import shown_box
 from objectstates.video import Frame, read_frames
 
 TASKS = ("drawer-open", "door-open", "box-close", "coffee-pull", "faucet-open")
-RELATIONS = ("box-close", "coffee-pull")
-"""The state is how two things lie to each other: the box to find is around both."""
 
 TRAIN_CLIPS = range(6)
 FRAMES_PER_CLIP = 8
@@ -53,7 +52,7 @@ def make_labels(
             images.append(
                 {"id": len(images), "video": str(video), "frame": frame, "fps": truth["fps"]}
             )
-            if box := true_box(truth, task, frame):
+            if box := shown_box(truth, frame):
                 x1, y1, x2, y2 = box
                 annotations.append(
                     {
@@ -68,15 +67,6 @@ def make_labels(
         json.dumps({"images": images, "annotations": annotations, "categories": categories})
     )
     return out
-
-
-def true_box(truth: dict[str, Any], task: str, frame: int) -> list[float] | None:
-    things = ("object", "part") if task in RELATIONS else ("object",)
-    boxes = [b for thing in things if (b := truth[thing]["box"][frame]) is not None]
-    if not boxes:
-        return None
-    low = [min(b[k] for b in boxes) for k in (0, 1)]
-    return low + [max(b[k] for b in boxes) for k in (2, 3)]
 
 
 def all_clips(folder: Path) -> list[int]:

@@ -41,3 +41,7 @@ class DetectorError(ObjectStatesError):
 
 class LabelError(ObjectStatesError):
     """Labels to train or judge a detector by cannot be used."""
+
+
+class TruthError(ObjectStatesError):
+    """What is said to be true of clips cannot be read, or says nothing about the clips at hand."""
