@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from objectstates import __version__
-from objectstates.cli import demo, discover, ingest
+from objectstates.cli import config, demo, discover, fit, ingest
 from objectstates.cli.output import complain
 from objectstates.errors import ObjectStatesError
 
@@ -19,9 +19,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (ingest.ingest, discover.fit, discover.predict, discover.inspect, demo.demo):
+for command in (
+    discover.discover, ingest.ingest, fit.fit, fit.predict, fit.inspect, demo.demo,
+):  # fmt: skip
     app.command()(command)
 app.add_typer(ingest.detector_commands, name="detector")
+app.add_typer(config.config_commands, name="config")
 
 
 def main() -> NoReturn:

@@ -1,21 +1,23 @@
-"""Commands that discover: fit, predict, inspect."""
+"""Commands on a corpus: fit, predict, inspect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from objectstates.cli.configuration import Config, effective
 from objectstates.cli.output import show, warnings_in_a_line
 from objectstates.errors import CorpusError, ResultError
 from objectstates.settings import ConstraintName, Solver, Target
 
 if TYPE_CHECKING:
     from objectstates.corpus import Corpus
-    from objectstates.discovery import FitProgress
+    from objectstates.discovery import FitProgress, JointDiscovery
     from objectstates.result import Result
 
 Source = Annotated[
@@ -26,6 +28,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.
 
 
 def fit(
+    call: typer.Context,
     source: Source,
     out: Out,
     nu: Annotated[
@@ -46,32 +49,32 @@ def fit(
     restarts: Annotated[int, typer.Option(help="Runs from different random labels.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
     strict: Annotated[bool, typer.Option(help="Stop if a clip cannot be labelled.")] = False,
+    config: Config = None,
     json: AsJson = False,
 ) -> None:
     """Discover the states and the action in all clips of a corpus."""
-    from objectstates.discovery import JointDiscovery
     from objectstates.result import ARTEFACT
 
     ARTEFACT.check_target(out)
     corpus = _read(source)
-    model = JointDiscovery(
-        nu=nu,
-        mu=mu,
-        lam=lam,
-        detection_weight=detection_weight,
-        constraint=constraint,
-        target=target,
-        solver=solver,
-        tol=tol,
-        max_passes=max_passes,
-        restarts=restarts,
-        seed=seed,
-        on_infeasible="raise" if strict else "skip",
-    )
+    model = model_of(call.params)
     with warnings_in_a_line(), progress_line() as report:
         model.fit(corpus, callback=report)
-    model.save(out)
-    _show_result(model.result_, corpus, out, json)
+    configuration = effective("fit", call.params)
+    result = replace(
+        model.result_, summary={**model.result_.summary, "configuration": configuration}
+    )
+    result.save(out)
+    _show_result(result, corpus, out, json)
+
+
+def model_of(options: Mapping[str, Any]) -> JointDiscovery:
+    """The estimator that the options of the command line describe."""
+    from objectstates.discovery import JointDiscovery
+
+    known = {setting.name for setting in fields(JointDiscovery)}
+    chosen = {name: value for name, value in options.items() if name in known}
+    return JointDiscovery(**chosen, on_infeasible="raise" if options["strict"] else "skip")
 
 
 def predict(

@@ -1,0 +1,176 @@
+"""The command that does it all: from videos to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from objectstates.cli.configuration import Config, also_takes, effective
+from objectstates.cli.fit import AsJson, certificate, fit, model_of, progress_line
+from objectstates.cli.ingest import Videos, ingest, means_from, observing, settings_from, tell
+from objectstates.cli.output import (
+    complain,
+    make_table,
+    open_page,
+    print_table,
+    printable,
+    warnings_in_a_line,
+)
+from objectstates.errors import VideoError
+
+if TYPE_CHECKING:
+    from objectstates.corpus import Corpus
+    from objectstates.ingest import Report
+    from objectstates.result import Result
+    from objectstates.workspace import Workspace
+
+STAGES: dict[str, Callable[..., None]] = {"ingest": ingest, "fit": fit}
+"""The commands that this one runs; their options are its options."""
+
+
+@also_takes(STAGES)
+def discover(
+    call: typer.Context,
+    videos: Videos = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the corpus, the result and the report.")
+    ] = ...,  # type: ignore[assignment]
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            help="What is true, to compare with: a CSV clip,action_start,action_end or a folder "
+            "with a JSON file per clip."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+    strict: Annotated[
+        bool, typer.Option(help="Stop if a video cannot be read or a clip cannot be labelled.")
+    ] = False,
+    open_report: Annotated[bool, typer.Option("--open", help="Show the report.")] = False,
+    config: Config = None,
+    json: AsJson = False,
+    **options: Any,
+) -> None:
+    """Find the action and the object's states in videos: ingest, fit and report in one.
+
+    If it is interrupted, the same command goes on where it was.
+    """
+    try:
+        found = run(out, videos or [], call.params)
+    except KeyboardInterrupt:
+        complain("interrupted: the same command goes on from here")
+        raise typer.Exit(130) from None
+    found.show(json)
+    if open_report and not open_page(found.workspace.report):
+        complain(f"there is no desktop to show {found.workspace.report} on")
+
+
+class Found:
+    """What a discovery found and what it cost, for people and for scripts."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        corpus: Corpus,
+        result: Result,
+        observed: Report,
+        kept: dict[str, bool],
+    ) -> None:
+        from objectstates.inspection import describe_clips
+
+        self.workspace, self.corpus, self.result = workspace, corpus, result
+        self.observed, self.kept = observed, kept
+        self.clips = describe_clips(result)
+
+    @property
+    def precision(self) -> dict[str, dict[str, float]]:
+        """By method, where the truth is known."""
+        from objectstates.inspection import describe_beside_baselines
+
+        return describe_beside_baselines(self.result, self.corpus)
+
+    def show(self, json: bool) -> None:
+        if json:
+            from json import dumps
+
+            print(dumps(self.facts(), indent=1))
+            return
+        print_table(_clip_table(self.clips))
+        if precision := self.precision:
+            print_table(_precision_table(precision))
+        if "duality_gap" in self.result.summary:
+            print(certificate(self.result.summary))
+        print(f"report: {printable(str(self.workspace.report))}")
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "clips": self.clips,
+            "precision": self.precision,
+            "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
+            "failed": [f"{clip}: {reason}" for clip, reason in self.observed.failed],
+            "observed": self.observed.observed,
+            "from_cache": self.observed.kept,
+            "kept": sorted(stage for stage, kept in self.kept.items() if kept),
+            "corpus": str(self.workspace.corpus),
+            "result": str(self.workspace.result),
+            "report": str(self.workspace.report),
+        }
+
+
+def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
+    """All stages, each with its own line of progress."""
+    from objectstates.sources import find_clips
+    from objectstates.truth import read_truth
+    from objectstates.workspace import Workspace
+
+    settings, model = settings_from(options), model_of(options)
+    spans = find_clips(videos, options["clips"])
+    if not spans:
+        raise VideoError("there is no clip to read: name videos, folders or a list of clips")
+    known = None if options["truth"] is None else read_truth(options["truth"])
+    workspace = Workspace(out)
+    means = means_from(options)
+    with warnings_in_a_line(), observing() as watch:
+        corpus, observed = workspace.ingest(spans, settings, truth=known, **means, progress=watch)
+    tell(observed)
+    configuration = effective("discover", options)
+    with warnings_in_a_line(), progress_line() as told:
+        result, fit_kept = workspace.fit(
+            corpus, model, configuration=configuration, callback=told
+        )  # fmt: skip
+    with _picturing() as seen:
+        report_kept = workspace.write_report(result, progress=seen)
+    kept = {"ingest": observed.observed == 0, "fit": fit_kept, "report": report_kept}
+    return Found(workspace, corpus, result, observed, kept)
+
+
+def _clip_table(clips: list[dict[str, Any]]) -> Any:
+    table = make_table("clip", "action at", "state 1", "state 2", "confidence")
+    for clip in clips:
+        action = clip["action_time"]
+        table.add_row(
+            printable(clip["clip"]),
+            "" if action is None else f"{action:.1f} s",
+            *(", ".join(f"{a:.1f}-{b:.1f}" for a, b in clip[f"state_{k}"]) for k in (1, 2)),
+            f"{clip['confidence']:.2f}",
+        )
+    return table
+
+
+def _precision_table(rows: dict[str, dict[str, float]]) -> Any:
+    table = make_table("precision", "states", "action")
+    for name, row in rows.items():
+        table.add_row(name, *(f"{row[k]:.2f}" if k in row else "" for k in ("states", "action")))
+    return table
+
+
+@contextmanager
+def _picturing() -> Iterator[Callable[[int, int], None]]:
+    from rich.console import Console
+
+    with Console(stderr=True).status("writing the report") as status:
+        yield lambda done, total: status.update(f"pictures for the report: {done} of {total} videos")
