@@ -67,8 +67,8 @@ def test_demo_beats_its_baselines(run, tmp_path):
     assert code == 0
     rows = {}
     for line in out.splitlines():
-        words = line.split()
-        if len(words) > 2 and words[-1].replace(".", "").isdigit():
+        words = ["nan" if word == "-" else word for word in line.split()]
+        if len(words) > 2 and words[-2].replace(".", "").isdigit():
             rows[" ".join(words[:-2])] = float(words[-2]), float(words[-1])
     assert rows["joint discovery"][0] > rows["constraints only"][0] > rows["chance"][0]
     assert rows["joint discovery"][1] > rows["chance"][1]

@@ -19,7 +19,7 @@ import numpy as np
 
 from objectstates.corpus import UNKNOWN, Array, Corpus
 from objectstates.evaluation.bootstrap import Comparison, interval, macro_mean, paired
-from objectstates.result import Result
+from objectstates.result import Result, SkippedClip
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,13 @@ class ClipScore:
 class Evaluation:
     """Per-clip scores and their means.
 
+    skipped : the clips that were left out, and why; they are among the rows, as wrong.
     state_error : where the scores are means over random runs, the standard error of the state
         precision over them; else 0.
     """
 
     rows: tuple[ClipScore, ...]
+    skipped: tuple[SkippedClip, ...] = ()
     state_error: float = 0.0
 
     @property
@@ -153,7 +155,7 @@ def evaluate(result: Result, corpus: Corpus) -> Evaluation:
         rows.append(
             score_clip(corpus, n, nothing if states_sought else None, -1 if action_sought else None)
         )
-    return Evaluation(tuple(rows))
+    return Evaluation(tuple(rows), result.skipped)
 
 
 def score_clip(corpus: Corpus, n: int, state: Array | None, chunk: int | None) -> ClipScore:
