@@ -98,7 +98,8 @@ def state_intervals(result: Result, clip: int, state: int) -> list[tuple[float, 
     rows = np.flatnonzero((result.tracklet_clip == clip) & (result.state == state))
     table = result.corpus.tracklets
     merged: list[tuple[float, float]] = []
-    for start, end in sorted(zip(table.start[rows].tolist(), table.end[rows].tolist(), strict=True)):
+    for row in rows[np.argsort(table.start[rows])]:
+        start, end = float(table.start[row]), float(table.end[row])
         if merged and start - merged[-1][1] <= SAME_INTERVAL:
             merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:

@@ -179,7 +179,8 @@ def read_configuration(path: Path, command: str) -> dict[str, Any]:
     for table, setting, value in _entries(path, content, tables):
         problem = setting.check(value)
         if problem is not None:
-            raise ConfigurationError(f"{path}: {_name(table, setting.key)} {problem}, not {value!r}")
+            place = _name(table, setting.key)
+            raise ConfigurationError(f"{path}: {place} {problem}, not {value!r}")
         if table in ("", command) or command == "discover":
             values[setting.parameter] = value
     return values

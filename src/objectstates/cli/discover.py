@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from objectstates.cli.ingest import Videos, ingest, means_from, observing, setti
 from objectstates.cli.output import (
     complain,
     make_table,
+    number,
     open_page,
     print_table,
     printable,
@@ -164,7 +166,7 @@ def _clip_table(clips: list[dict[str, Any]]) -> Any:
 def _precision_table(rows: dict[str, dict[str, float]]) -> Any:
     table = make_table("precision", "states", "action")
     for name, row in rows.items():
-        table.add_row(name, *(f"{row[k]:.2f}" if k in row else "" for k in ("states", "action")))
+        table.add_row(name, *(number(row.get(side, nan)) for side in ("states", "action")))
     return table
 
 
@@ -173,4 +175,6 @@ def _picturing() -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
 
     with Console(stderr=True).status("writing the report") as status:
-        yield lambda done, total: status.update(f"pictures for the report: {done} of {total} videos")
+        yield lambda done, total: status.update(
+            f"report: {done} of {total} videos"
+        )

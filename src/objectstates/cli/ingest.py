@@ -60,11 +60,16 @@ def ingest(
     max_side: Annotated[int, typer.Option(help="Bring larger frames down to this size.")] = 480,
     image_fps: Annotated[float, typer.Option(help="Frame rate of folders of images.")] = 25.0,
     device: Annotated[str, typer.Option(help="Where torch models run: cpu or cuda.")] = "cpu",
-    processes: Annotated[int | None, typer.Option(help="How many at a time; one per core unless given.")] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="Where to keep what was computed, if not in the user's cache.")
+    processes: Annotated[
+        int | None, typer.Option(help="How many at a time; one per core unless given.")
     ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep nothing of what was computed.")] = False,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Where to keep what was computed, if not in the user's cache."),
+    ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Keep nothing of what was computed.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the codebooks.")] = 0,
     strict: Annotated[bool, typer.Option(help="Stop at the first video with a problem.")] = False,
     config: Config = None,
@@ -159,6 +164,7 @@ def means_from(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tell(report: Report) -> None:
+    """Warn of clips that could not be read, or only in part."""
     for problem in report.problems:
         complain(f"warning: {problem}")
     for clip, reason in report.failed:
