@@ -41,3 +41,7 @@ class DetectorError(ObjectStatesError):
 
 class LabelError(ObjectStatesError):
     """Labels to train or judge a detector by cannot be used."""
+
+
+class ReportError(ObjectStatesError):
+    """A report cannot be written."""
