@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from objectstates.errors import ObjectStatesError
     from objectstates.evaluation import evaluate
     from objectstates.interop.authors import read_authors
+    from objectstates.report.page import write_report
     from objectstates.result import Result
 
 __version__ = "0.1.0"
@@ -37,6 +38,7 @@ _HOMES = {
     "Result": "result",
     "evaluate": "evaluation",
     "read_authors": "interop.authors",
+    "write_report": "report.page",
 }
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "TrackletLabel",
     "evaluate",
     "read_authors",
+    "write_report",
 ]
 
 

@@ -53,3 +53,7 @@ class ConfigurationError(ObjectStatesError):
 
 class WorkspaceError(ObjectStatesError):
     """The folder of a discovery cannot be written, or is used for something else."""
+
+
+class ReportError(ObjectStatesError):
+    """A report cannot be written."""

@@ -26,7 +26,7 @@ from objectstates.corpus import Corpus
 from objectstates.discovery import FitProgress, JointDiscovery
 from objectstates.errors import ResultError, WorkspaceError
 from objectstates.ingest import IngestSettings, Progress, Report, ingest
-from objectstates.report import write_report
+from objectstates.report.page import write_report
 from objectstates.result import Result
 from objectstates.sources import ClipSpan
 from objectstates.truth import ClipTruth, label_corpus
@@ -107,14 +107,18 @@ class Workspace:
         return result, False
 
     def write_report(
-        self, result: Result, *, progress: Callable[[int, int], None] | None = None
+        self,
+        result: Result,
+        *,
+        processes: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> bool:
         """Write the page about the result; says whether it stood there before."""
         files = sorted(path for path in self.result.rglob("*") if path.is_file())
         source = digest("report", _code(), [content_digest(path) for path in files])
         if self._is_about(source):
             return True
-        write_report(result, self.report, progress=progress)
+        write_report(result, self.report, processes=processes, progress=progress)
         self._write_state({"report_of": source, "report": content_digest(self.report)})
         return False
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from objectstates.cli.discover import run
-from objectstates.cli.output import open_page
+from objectstates.cli.output import show_page
 
 CLIPS = "demo"  # a folder of this package, made by tools/demo_clips.py
 
@@ -39,4 +39,4 @@ def demo(
     found.show(json=False)
     print(f"all of it took {time.perf_counter() - begun:.0f} s")
     if not no_open:
-        open_page(found.workspace.report)
+        show_page(found.workspace.report)

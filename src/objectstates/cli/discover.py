@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,11 +16,12 @@ from objectstates.cli.output import (
     complain,
     make_table,
     number,
-    open_page,
     print_table,
     printable,
+    show_page,
     warnings_in_a_line,
 )
+from objectstates.cli.report import reading_videos, report
 from objectstates.errors import VideoError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from objectstates.result import Result
     from objectstates.workspace import Workspace
 
-STAGES: dict[str, Callable[..., None]] = {"ingest": ingest, "fit": fit}
+STAGES: dict[str, Callable[..., None]] = {"ingest": ingest, "fit": fit, "report": report}
 """The commands that this one runs; their options are its options."""
 
 
@@ -52,7 +52,7 @@ def discover(
     strict: Annotated[
         bool, typer.Option(help="Stop if a video cannot be read or a clip cannot be labelled.")
     ] = False,
-    open_report: Annotated[bool, typer.Option("--open", help="Show the report.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Show the report.")] = False,
     config: Config = None,
     json: AsJson = False,
     **options: Any,
@@ -67,7 +67,7 @@ def discover(
         complain("interrupted: the same command goes on from here")
         raise typer.Exit(130) from None
     found.show(json)
-    if open_report and not open_page(found.workspace.report):
+    if open_page and not show_page(found.workspace.report):
         complain(f"there is no desktop to show {found.workspace.report} on")
 
 
@@ -144,8 +144,8 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
         result, fit_kept = workspace.fit(
             corpus, model, configuration=configuration, callback=told
         )  # fmt: skip
-    with _picturing() as seen:
-        report_kept = workspace.write_report(result, progress=seen)
+    with reading_videos() as seen:
+        report_kept = workspace.write_report(result, processes=options["processes"], progress=seen)
     kept = {"ingest": observed.observed == 0, "fit": fit_kept, "report": report_kept}
     return Found(workspace, corpus, result, observed, kept)
 
@@ -168,13 +168,3 @@ def _precision_table(rows: dict[str, dict[str, float]]) -> Any:
     for name, row in rows.items():
         table.add_row(name, *(number(row.get(side, nan)) for side in ("states", "action")))
     return table
-
-
-@contextmanager
-def _picturing() -> Iterator[Callable[[int, int], None]]:
-    from rich.console import Console
-
-    with Console(stderr=True).status("writing the report") as status:
-        yield lambda done, total: status.update(
-            f"report: {done} of {total} videos"
-        )

@@ -82,7 +82,7 @@ def warnings_in_a_line() -> Iterator[None]:
         complain(f"warning: {warning.message}")
 
 
-def open_page(path: Path) -> bool:
+def show_page(path: Path) -> bool:
     """Show a file in the user's browser, where there is a desktop; says whether there is."""
     import webbrowser
 
