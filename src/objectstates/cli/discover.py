@@ -52,7 +52,6 @@ def discover(
     strict: Annotated[
         bool, typer.Option(help="Stop if a video cannot be read or a clip cannot be labelled.")
     ] = False,
-    open_page: Annotated[bool, typer.Option("--open", help="Show the report.")] = False,
     config: Config = None,
     json: AsJson = False,
     **options: Any,
@@ -67,7 +66,7 @@ def discover(
         complain("interrupted: the same command goes on from here")
         raise typer.Exit(130) from None
     found.show(json)
-    if open_page and not show_page(found.workspace.report):
+    if options["open_page"] and not show_page(found.workspace.report):
         complain(f"there is no desktop to show {found.workspace.report} on")
 
 
