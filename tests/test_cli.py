@@ -5,22 +5,8 @@ import sys
 
 import pytest
 
-from objectstates import Corpus, Result, __version__, cli, evaluate
+from objectstates import Corpus, Result, __version__, evaluate
 from objectstates.synthetic import synthetic_corpus
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command line in this process: exit code, stdout, stderr."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["objectstates", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
 
 
 @pytest.fixture(scope="module")

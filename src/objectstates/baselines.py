@@ -229,13 +229,13 @@ METHODS: dict[str, Method] = {
         Method("salient", "Salient state only", salient, "d"),
         Method("at_least_one", "At least one state only", at_least_one, "e"),
         Method("joint", "Joint model", joint, "f", "iv"),
-        Method("joint_scores", "Joint model + detection scores", joint_scores, "g"),
-        Method("joint_gt_action", "Joint + true action as feature", joint_gt_action, "h"),
+        Method("joint_scores", "Joint + detection scores", joint_scores, "g"),
+        Method("joint_gt_action", "Joint + true action", joint_gt_action, "h"),
         Method("action_salient", "Salient action only", action_salient, None, "ii"),
         Method(
             "action_object_cues", "Salient action + object cues", action_object_cues, None, "iii"
         ),
-        Method("joint_gt_states", "Joint + true states as feature", joint_gt_states, None, "v"),
+        Method("joint_gt_states", "Joint + true states", joint_gt_states, None, "v"),
         Method("supervised", "Supervised, leave one out", supervised, None, "E1"),
         Method("middle", "Middle of the clip", middle),
     )

@@ -20,7 +20,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import typer
-from typer.models import OptionInfo
+from typer.models import OptionInfo, ParameterInfo
 
 from objectstates.errors import ConfigurationError
 
@@ -63,13 +63,13 @@ def options_of(command: Callable[..., Any]) -> dict[str, Parameter]:
     return {
         name: parameter
         for name, parameter in signature(command, eval_str=True).parameters.items()
-        if name not in OF_ONE_RUN and _option(parameter) is not None
+        if name not in OF_ONE_RUN and isinstance(_info(parameter), OptionInfo)
     }
 
 
 def settings_of(command: Callable[..., Any]) -> list[Setting]:
     """What a file may set of a command."""
-    return [_setting(parameter) for parameter in options_of(command).values()]
+    return [describe(parameter) for parameter in options_of(command).values()]
 
 
 def also_takes(stages: Mapping[str, Callable[..., Any]]) -> Callable[[Command], Command]:
@@ -94,25 +94,19 @@ def also_takes(stages: Mapping[str, Callable[..., Any]]) -> Callable[[Command], 
 
 def _under(heading: str, parameter: Parameter) -> Parameter:
     """The same option, under a heading of the help."""
-    option = copy(_option(parameter))
-    assert option is not None
+    option = copy(_info(parameter))
+    assert isinstance(option, OptionInfo)
     option.rich_help_panel = heading
     kind = get_args(parameter.annotation)[0]
     return parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option])
 
 
-def _option(parameter: Parameter) -> OptionInfo | None:
-    if get_origin(parameter.annotation) is not Annotated:
-        return None
-    facts = get_args(parameter.annotation)[1:]
-    return next((fact for fact in facts if isinstance(fact, OptionInfo)), None)
-
-
-def _setting(parameter: Parameter) -> Setting:
-    option = _option(parameter)
-    assert option is not None
+def describe(parameter: Parameter) -> Setting:
+    """A parameter of a command as users meet it."""
+    info = _info(parameter)
+    assert info is not None
     # typer holds the first flag of an Annotated option as its default
-    named = [str(d) for d in (option.default, *(option.param_decls or ())) if d is not ...]
+    named = [str(d) for d in (info.default, *(info.param_decls or ())) if d is not ...]
     flag = next((n for n in named if n.startswith("--")), f"--{parameter.name}").split("/")[0]
     kind = get_args(parameter.annotation)[0]
     if get_origin(kind) in (Union, UnionType):
@@ -124,8 +118,16 @@ def _setting(parameter: Parameter) -> Setting:
         str if choices else kind,
         tuple(map(str, choices)),
         None if parameter.default in (Parameter.empty, ...) else parameter.default,
-        option.help or "",
+        info.help or "",
     )
+
+
+def _info(parameter: Parameter) -> ParameterInfo | None:
+    """What typer is told of a parameter."""
+    if get_origin(parameter.annotation) is not Annotated:
+        return None
+    facts = get_args(parameter.annotation)[1:]
+    return next((fact for fact in facts if isinstance(fact, ParameterInfo)), None)
 
 
 # --- the layout of a file -------------------------------------------------------------------------
