@@ -20,24 +20,26 @@ OUT = Path(__file__).parents[1] / "docs" / "commands"
 
 EXAMPLES = {
     "discover": [
-        "objectstates discover my_videos/ --object drawer --detector fewshot:drawer.npz --out out",
+        "objectstates discover my_videos/ --object drawer --detector fewshot:drawer.npz "
+        "--out found",
         "objectstates discover my_videos/ --detector motion --out by_motion  # no detector at all",
     ],
     "ingest": [
         "objectstates ingest my_videos/ --object drawer --detector fewshot:drawer.npz --out corpus",
     ],
-    "fit": ["objectstates fit corpus --out result --restarts 2"],
+    "fit": ["objectstates fit my_corpus --out result --restarts 2"],
     "predict": [
-        "objectstates ingest more_videos/ --like corpus --out more",
-        "objectstates predict result more --out more_result",
+        "objectstates ingest more_videos/ --like my_corpus --out more",
+        "objectstates predict my_result more --out more_result",
     ],
-    "inspect": ["objectstates inspect corpus", "objectstates inspect result --json"],
-    "report": ["objectstates report result --out report.html"],
+    "inspect": ["objectstates inspect my_corpus", "objectstates inspect my_result --json"],
+    "report": ["objectstates report my_result --out report.html"],
     "demo": ["objectstates demo --no-open"],
-    "detector train": ["objectstates detector train labels.json --out drawer.npz"],
+    "detector train": ["objectstates detector train labels.json --out other.npz"],
     "detector evaluate": ["objectstates detector evaluate drawer.npz other_labels.json"],
     "config init": ["objectstates config init settings.toml"],
 }
+"""Run by a test, in a folder with my_videos, more_videos, labels, a detector, corpus and result."""
 
 
 def commands() -> Iterator[tuple[str, Callable[..., Any]]]:
