@@ -41,3 +41,7 @@ class DetectorError(ObjectStatesError):
 
 class LabelError(ObjectStatesError):
     """Labels to train or judge a detector by cannot be used."""
+
+
+class ExportError(ObjectStatesError):
+    """A result cannot be written in a format, or not to that place."""
