@@ -34,6 +34,10 @@ EXAMPLES = {
     ],
     "inspect": ["objectstates inspect my_corpus", "objectstates inspect my_result --json"],
     "report": ["objectstates report my_result --out report.html"],
+    "export": [
+        "objectstates export my_result --to csv --out tables",
+        "objectstates export my_result --to webvtt --out subtitles",
+    ],
     "demo": ["objectstates demo --no-open"],
     "detector train": ["objectstates detector train labels.json --out other.npz"],
     "detector evaluate": ["objectstates detector evaluate drawer.npz other_labels.json"],

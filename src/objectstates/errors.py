@@ -57,3 +57,7 @@ class WorkspaceError(ObjectStatesError):
 
 class ReportError(ObjectStatesError):
     """A report cannot be written."""
+
+
+class ExportError(ObjectStatesError):
+    """A result cannot be written in a format, or not to that place."""

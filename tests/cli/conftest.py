@@ -1,24 +1,6 @@
 """What tests of commands share."""
 
-import sys
-
 import pytest
-
-from objectstates import cli
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command line in this process: exit code, stdout, stderr."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["objectstates", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from objectstates import __version__
-from objectstates.cli import config, demo, discover, experiments, fit, ingest, report
+from objectstates.cli import config, demo, discover, experiments, export, fit, ingest, report
 from objectstates.cli.output import complain
 from objectstates.errors import ObjectStatesError
 
@@ -26,6 +26,7 @@ for command in (
     fit.predict,
     fit.inspect,
     report.report,
+    export.export,
     experiments.reproduce,
     demo.demo,
 ):
