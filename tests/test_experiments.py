@@ -12,6 +12,7 @@ from objectstates.experiments import (
     ACTIONS,
     PAPER,
     ROWS,
+    compared,
     find_features,
     long_table,
     paper_table,
@@ -97,6 +98,19 @@ def test_the_average_is_over_what_the_paper_has_too(release, tmp_path):
     assert long[0][-1] == pytest.approx((0.31 + 0.40) / 2)
 
 
+def test_rows_are_compared_clip_by_clip(release, tmp_path):
+    done = reproduce(release, out=tmp_path / "out", rows=["c", "f", "ii"], settings=SETTINGS)
+    (line,) = compared(done).rows
+    assert line[:3] == ("states", "(f) Joint model", "(c) Constraints only")
+    means = [
+        np.mean([scores.state_precision for scores in done.parts(ROWS[key]).values()])
+        for key in ("f", "c")
+    ]
+    assert line[3] == pytest.approx(means[0] - means[1])
+    assert line[4] <= line[3] <= line[5]
+    assert line[-1] == 8
+
+
 def test_a_run_that_was_interrupted_goes_on(release, tmp_path, monkeypatch):
     ran = []
 
@@ -178,7 +192,7 @@ def test_the_command_prints_and_writes_the_table(run, release, tmp_path):
     assert code == 0
     assert "(a) Chance" in shown
     assert "withdraw_wheel" in err, "what is not there is named"
-    names = sorted(path.name for path in out.iterdir())
+    names = sorted(path.name for path in out.iterdir() if path.stem != "differences")
     assert names == ["runs", "scores.csv", "scores.html", "scores.md", "table1.csv",
                      "table1.html", "table1.md"]  # fmt: skip
     rows = list(csv.DictReader((out / "scores.csv").read_text().splitlines()))

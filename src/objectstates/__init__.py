@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from objectstates.interop.authors import read_authors
     from objectstates.report.page import write_report
     from objectstates.result import Result
+    from objectstates.truth import label_corpus, read_truth
 
 __version__ = "0.1.0"
 
@@ -37,7 +38,9 @@ _HOMES = {
     "ObjectStatesError": "errors",
     "Result": "result",
     "evaluate": "evaluation",
+    "label_corpus": "truth",
     "read_authors": "interop.authors",
+    "read_truth": "truth",
     "write_report": "report.page",
 }
 
@@ -52,7 +55,9 @@ __all__ = [
     "Tracklet",
     "TrackletLabel",
     "evaluate",
+    "label_corpus",
     "read_authors",
+    "read_truth",
     "write_report",
 ]
 

@@ -20,11 +20,11 @@ from objectstates.baselines import METHODS, MethodSettings
 from objectstates.cache import content_digest, digest
 from objectstates.corpus import Corpus
 from objectstates.errors import CorpusError, ObjectStatesError, SettingError
-from objectstates.evaluation import ClipScore, Evaluation, method_row
+from objectstates.evaluation import ClipScore, Evaluation, compare, method_row
 from objectstates.interop.authors import read_authors
 from objectstates.result import SkippedClip
 from objectstates.storage import write_whole
-from objectstates.tables import Cell, Table, text
+from objectstates.tables import Cell, Table, comparison_table, text
 
 VERSION = 1  # of what a kept run means; a change makes older ones stale
 
@@ -93,6 +93,10 @@ ROWS: dict[str, Row] = {
     )
 }
 """All rows by their key in the paper, states first."""
+
+
+COMPARED = (("f", "c"), ("f", "e"), ("e", "d"), ("iv", "middle"), ("iv", "ii"), ("iv", "iii"))
+"""Which rows are compared clip by clip."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +283,7 @@ def paper_table(done: Reproduction) -> Table:
         averaged = _averaged(parts)
         ours = [_precision(scores, row.side) for scores in averaged.values()]
         average = _beside(_mean(ours), _mean([row.paper(action) for action in averaged]))
-        rows.append((f"({row.key}) {row.title}", row.side, *cells, average))
+        rows.append((_name(row), row.side, *cells, average))
     columns = ("method", "finds", *(ACTIONS.get(a, a) for a in done.actions), "average")
     return Table("State discovery and action localisation", columns, tuple(rows), _notes(done))
 
@@ -300,6 +304,25 @@ def long_table(done: Reproduction) -> Table:
     columns = ("row", "method", "finds", "action", "clips", "precision", "low", "high", "recall",
                "labels_per_clip", "standard_error", "paper")  # fmt: skip
     return Table("All scores", columns, tuple(rows), _notes(done))
+
+
+def compared(done: Reproduction) -> Table:
+    """The joint model against what it should beat, clip by clip, over the actions of both."""
+    lines = []
+    for key, other in COMPARED:
+        if ROWS[key] not in done.rows or ROWS[other] not in done.rows:
+            continue
+        first, second = _averaged(done.parts(ROWS[key])), _averaged(done.parts(ROWS[other]))
+        both = [action for action in first if action in second]
+        if both:
+            found = compare([first[action] for action in both], [second[a] for a in both])
+            side = ROWS[key].side
+            lines.append((side, _name(ROWS[key]), _name(ROWS[other]), found[side]))
+    return comparison_table("Differences, clip by clip", lines)
+
+
+def _name(row: Row) -> str:
+    return f"({row.key}) {row.title}"
 
 
 def _averaged(parts: dict[str, Evaluation]) -> dict[str, Evaluation]:

@@ -34,7 +34,7 @@ from objectstates.video import probe
 VERSION = 1  # of what an observation means; a change makes kept ones stale
 
 HOF_WORDS, CONV_WORDS = 2000, 1000  # the paper's
-GPU_BATCH = 32  # frames that are looked at in one pass
+GPU_BATCH = 128  # frames handed over at once: several passes, whose copies overlap
 
 
 @dataclass(frozen=True)

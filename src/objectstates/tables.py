@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, fields
 from html import escape
 from pathlib import Path
 
-from objectstates.evaluation import MethodRow
+from objectstates.evaluation import Comparison, MethodRow
 from objectstates.storage import write_whole
 
 Cell = str | float | int | None
@@ -40,6 +40,18 @@ def method_table(title: str, rows: Sequence[MethodRow], notes: Sequence[str] = (
     """One line per method, one column per field of :class:`MethodRow`."""
     columns = tuple(column.name for column in fields(MethodRow))
     return Table(title, columns, tuple(astuple(row) for row in rows), tuple(notes))
+
+
+def comparison_table(
+    title: str, comparisons: Sequence[tuple[str, str, str, Comparison]], notes: Sequence[str] = ()
+) -> Table:
+    """One line per pair of methods: what they find, the first, the second, and how they compare."""
+    rows = [
+        (finds, first, second, c.difference, c.low, c.high, c.p, c.n_clips)
+        for finds, first, second, c in comparisons
+    ]
+    columns = ("finds", "method", "over", "difference", "low", "high", "p", "clips")
+    return Table(title, columns, tuple(rows), tuple(notes))
 
 
 def to_csv(table: Table) -> str:
@@ -97,10 +109,16 @@ def write_table(table: Table, folder: str | Path, name: str) -> tuple[Path, ...]
 
 
 def text(cell: Cell) -> str:
-    """A cell as people read it: two digits of a fraction, a dash for nothing."""
+    """A cell as people read it: two digits of a fraction, a dash for nothing.
+
+    >>> text(0.666), text(0.0002), text(float("nan")), text(7)
+    ('0.67', '0.0002', '-', '7')
+    """
     if _is_empty(cell):
         return "-"
-    return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
+    if not isinstance(cell, float):
+        return str(cell)
+    return f"{cell:.1g}" if 0 < abs(cell) < 0.005 else f"{cell:.2f}"
 
 
 def _is_empty(cell: Cell) -> bool:

@@ -37,7 +37,7 @@ def test_groups_count_the_same_whatever_their_size():
 def test_nothing_known_gives_no_number():
     assert np.isnan(interval([np.array([np.nan, np.nan])]).low)
     assert np.isnan(macro_mean([]))
-    assert paired(np.array([np.nan]), np.array([1.0])).n_clips == 0
+    assert paired([(np.array([np.nan]), np.array([1.0]))]).n_clips == 0
 
 
 def test_the_same_seed_gives_the_same_bounds():
@@ -52,7 +52,7 @@ def test_a_difference_in_pairs_is_seen_where_the_means_overlap():
     first, second = hard + 0.05 + rng.normal(0, 0.02, 30), hard
     alone = interval([first]), interval([second])
     assert alone[0].low < alone[1].high
-    found = paired(first, second)
+    found = paired([(first, second)])
     assert found.low > 0
     assert found.p < 0.001
     assert found.difference == pytest.approx(np.mean(first - second))
@@ -61,7 +61,7 @@ def test_a_difference_in_pairs_is_seen_where_the_means_overlap():
 def test_no_difference_has_no_small_p():
     rng = np.random.default_rng(2)
     small = sum(
-        paired(rng.random(30), rng.random(30), draws=500, seed=trial).p < 0.05
+        paired([(rng.random(30), rng.random(30))], draws=500, seed=trial).p < 0.05
         for trial in range(200)
     )
     assert small / 200 < 0.1

@@ -27,20 +27,13 @@ def corpus_of(tracklet_label, chunk_label):
 
 def result_of(corpus, states, chunks, clips=None):
     """States of the tracklets and chunks of the actions, of the first clips."""
-    clips = clips or len(corpus)
-    count = int(corpus.tracklets.offsets[clips])
-    owner = np.repeat(np.arange(clips), np.diff(corpus.tracklets.offsets[: clips + 1]))
+    part = corpus.select(range(clips or len(corpus))).without_features()
     return Result(
-        clips=corpus.clip_ids[:clips],
+        corpus=part,
         action_chunk=np.array(chunks),
-        action_time=np.array(chunks) + 0.5,
-        action_score=np.zeros(clips),
-        tracklet_clip=owner,
-        tracklet_index=np.arange(count) - corpus.tracklets.offsets[owner],
-        tracklet_start=corpus.tracklets.start[:count],
-        tracklet_end=corpus.tracklets.end[:count],
+        action_scores=np.zeros(len(part.chunks.start)),
         state=np.array(states, np.int8),
-        state_scores=np.zeros((count, 2)),
+        state_scores=np.zeros((len(part.tracklets.start), 2)),
         classifiers={},
         settings={},
         summary={},
@@ -113,15 +106,20 @@ def test_a_line_of_a_table_averages_parts_not_clips():
 def test_methods_are_compared_on_the_clips_of_both():
     better = Evaluation(tuple(clip_score(f"c{n}", 1, 1, 1) for n in range(12)))
     worse = Evaluation(tuple(clip_score(f"c{n}", n % 2, 1, 1) for n in reversed(range(2, 14))))
-    found = compare(better, worse)
+    found = compare([better], [worse])
     assert found["states"].n_clips == 10
     assert found["states"].difference == pytest.approx(0.25)
     assert 0 < found["states"].low < 0.25 < found["states"].high
     assert found["states"].p < 0.01
     assert found["action"].difference == 0
     assert found["action"].p == 1
-    other_way = compare(worse, better)["states"]
+    other_way = compare([worse], [better])["states"]
     assert other_way.difference == pytest.approx(-0.25)
+    # A second part in which both are alike halves the difference, however many clips it has.
+    many = Evaluation(tuple(clip_score(f"d{n}", 1, 1, 1) for n in range(50)))
+    halved = compare([better, many], [worse, many])["states"]
+    assert halved.difference == pytest.approx(0.125)
+    assert halved.n_clips == 60
 
 
 @pytest.mark.reference

@@ -71,8 +71,8 @@ def test_a_result_answers_as_it_labelled():
     corpus = corpus_of([1, 0, 2, 1, 0, 2], [1, 0, 1, 0])  # tracklets of a second, at 0, 1, 2
     result = result_of(corpus, [0, 1, 2, 1, 2, 0], [1, 0])
     result.state_scores[:] = [[0.9, 0], [0.2, 0], [0, 0.1], [0.1, 0], [0, 0.1], [0, 0.9]]
-    found = second_scores(result, corpus)
-    # The chunks of a clip end at 2 s, so that its third tracklet lies outside.
+    found = second_scores(result)
+    # The chunks of a clip end at 2 s: its third tracklet counts to its last second.
     for clip, pair, action in (("clip0", (0, 1), 1), ("clip1", (0, 1), 0)):
         scores = found[clip]
         assert len(scores.action) == 2

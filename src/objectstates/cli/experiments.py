@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from objectstates.cli.output import complain, make_table, print_table, printable, warnings_in_a_line
+
+if TYPE_CHECKING:
+    from objectstates.tables import Table
 
 
 def reproduce(
@@ -34,7 +37,7 @@ def reproduce(
     from objectstates import experiments
     from objectstates.baselines import MethodSettings
     from objectstates.discovery import JointDiscovery
-    from objectstates.tables import text, write_table
+    from objectstates.tables import write_table
 
     settings = MethodSettings(JointDiscovery(nu=nu, mu=1e-4, lam=1e-2, seed=seed), runs=runs)
     with warnings_in_a_line(), _watching() as watch:
@@ -50,15 +53,27 @@ def reproduce(
     table = experiments.paper_table(done)
     written = [*write_table(table, out, "table1")]
     written += write_table(experiments.long_table(done), out, "scores")
-    shown = make_table(*map(printable, table.columns))
-    shown.columns[0].no_wrap = True
-    for row in table.rows:
-        shown.add_row(*(printable(text(cell)) for cell in row))
-    print_table(shown)
+    written += write_table(experiments.compared(done), out, "differences")
+    _print_sides(table)
     print(table.notes[0])
     for note in table.notes[1:]:
         complain(f"warning: {note}")
-    print(printable(f"wrote {', '.join(str(path) for path in written)}"))
+    names = ", ".join(sorted(path.name for path in written))
+    print(printable(f"wrote {names} to {out}"))
+
+
+def _print_sides(table: Table) -> None:
+    """The states' rows, then the action's; the paper's numbers stand below ours."""
+    from objectstates.tables import text
+
+    for side, heading in (("states", "State discovery"), ("action", "Action localisation")):
+        rows = [row for row in table.rows if row[1] == side]
+        if rows:
+            shown = make_table(heading, *map(printable, table.columns[2:]))
+            shown.columns[0].no_wrap = True
+            for name, _, *cells in rows:
+                shown.add_row(printable(text(name)), *(text(c).replace(" ", "\n") for c in cells))
+            print_table(shown)
 
 
 def _words(text: str) -> list[str]:

@@ -65,21 +65,28 @@ def interval(
 
 
 def paired(
-    first: Array, second: Array, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0
+    groups: Sequence[tuple[Array, Array]],
+    *,
+    level: float = LEVEL,
+    draws: int = DRAWS,
+    seed: int = 0,
 ) -> Comparison:
-    """How much better ``first`` is than ``second``: scores (clips,) of the same clips in order.
+    """How much better the first of each pair is than the second: scores (clips,) of the same clips.
 
-    Clips that have no score (NaN) of either method do not count.
+    Clips that have no score (NaN) of either method do not count. Several groups count the same.
     """
-    difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
-    difference = difference[~np.isnan(difference)]
-    drawn = _draw([difference], draws, seed)
+    differences = []
+    for first, second in groups:
+        difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
+        differences.append(difference[~np.isnan(difference)])
+    drawn = _draw(differences, draws, seed)
     if not len(drawn):
         return Comparison(np.nan, np.nan, np.nan, np.nan, 0)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     other_side = min((drawn <= 1e-12).sum(), (drawn >= -1e-12).sum())
     p = min(1.0, 2 * (int(other_side) + 1) / (draws + 1))
-    return Comparison(float(difference.mean()), float(low), float(high), p, len(difference))
+    n_clips = sum(map(len, differences))
+    return Comparison(macro_mean(differences), float(low), float(high), p, n_clips)
 
 
 def _draw(groups: Sequence[Array], draws: int, seed: int) -> Array:

@@ -120,18 +120,22 @@ def method_row(method: str, parts: Sequence[Evaluation], *, seed: int = 0) -> Me
     )
 
 
-def compare(first: Evaluation, second: Evaluation, *, seed: int = 0) -> dict[str, Comparison]:
+def compare(
+    first: Sequence[Evaluation], second: Sequence[Evaluation], *, seed: int = 0
+) -> dict[str, Comparison]:
     """How much better ``first`` is than ``second`` on the clips of both, by ``states``, ``action``.
 
-    The states of a clip are compared by the mean of its precisions.
+    Each has one part, or several that belong together in order (the actions of a table, say) and
+    count the same. The states of a clip are compared by the mean of its precisions.
     """
-    place = {row.clip: n for n, row in enumerate(second.rows)}
-    both = [(n, place[row.clip]) for n, row in enumerate(first.rows) if row.clip in place]
-    here, there = np.array(both, np.int64).reshape(-1, 2).T
-    return {
-        "states": paired(_clip_means(first)[here], _clip_means(second)[there], seed=seed),
-        "action": paired(first.actions[here], second.actions[there], seed=seed),
-    }
+    states, action = [], []
+    for here, there in zip(first, second, strict=True):
+        place = {row.clip: n for n, row in enumerate(there.rows)}
+        both = [(n, place[row.clip]) for n, row in enumerate(here.rows) if row.clip in place]
+        mine, other = np.array(both, np.int64).reshape(-1, 2).T
+        states.append((_clip_means(here)[mine], _clip_means(there)[other]))
+        action.append((here.actions[mine], there.actions[other]))
+    return {"states": paired(states, seed=seed), "action": paired(action, seed=seed)}
 
 
 def evaluate(result: Result, corpus: Corpus) -> Evaluation:

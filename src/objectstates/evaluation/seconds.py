@@ -138,34 +138,39 @@ def ceiling(truth: Sequence[VideoSeconds]) -> SecondsEvaluation:
     return evaluate_seconds(truth, known)
 
 
-def second_scores(result: Result, corpus: Corpus) -> dict[str, SecondScores]:
+def second_scores(result: Result) -> dict[str, SecondScores]:
     """Scores per second of each clip of a result, whose first second is the clip's first.
 
-    The protocol's answer is then the result's own wherever it can be: a second in which a tracklet
-    is labelled with a state scores above 1 for it, all others below, and both the more the better
-    the classifier's score of their tracklets; the second of the action scores 1, all others 0.
-    Clips that were left out have no scores.
+    The protocol's answer is then the result's own wherever it can be: a second with a tracklet, or
+    the chunk, that was labelled scores above 1 for it, all others below, and both the more the
+    better the classifier's score. Clips that were left out have no scores.
     """
-    place = {clip: n for n, clip in enumerate(corpus.clip_ids)}
-    found = {}
-    for i, clip in enumerate(result.clips):
-        origin, length = _span(corpus, place[clip])
-        states = np.zeros((2, length))
-        mine = np.flatnonzero(result.tracklet_clip == i)
-        for row in mine:
-            first = math.floor(result.tracklet_start[row] - origin)
-            last = math.ceil(result.tracklet_end[row] - origin)
-            seconds = slice(max(first, 0), max(last, 0))
-            for k in (0, 1):
-                score = _squashed(float(result.state_scores[row, k]))
-                score += float(result.state[row] == k + 1)
-                states[k, seconds] = np.maximum(states[k, seconds], score)
-        action = np.zeros(length)
-        if result.action_chunk[i] >= 0:
-            second = math.floor(result.action_time[i] - origin)
-            action[min(max(second, 0), length - 1)] = 1.0
+    corpus, found = result.corpus, {}
+    for n, clip in enumerate(result.clips):
+        origin, length = _span(corpus, n)
+        tracklets, chunks = list(corpus.tracklet_rows(n)), list(corpus.chunk_rows(n))
+        times = corpus.tracklets.start[tracklets] - origin, corpus.tracklets.end[tracklets] - origin
+        states = [
+            _by_second(*times, result.state_scores[tracklets, k - 1], result.state[tracklets] == k,
+                       length)
+            for k in (1, 2)
+        ]  # fmt: skip
+        moment = corpus.chunks.time[chunks] - origin
+        chosen = np.arange(len(chunks)) == result.action_chunk[n]
+        action = _by_second(moment, moment, result.action_scores[chunks], chosen, length)
         found[clip] = SecondScores(states[0], states[1], action)
     return found
+
+
+def _by_second(start: Array, end: Array, scores: Array, chosen: Array, length: int) -> Array:
+    """(length,) the best of what each second has a part in; 0 where there is nothing."""
+    best = np.zeros(length)
+    squashed = 1 / (1 + np.exp(-np.clip(np.nan_to_num(scores), -30, 30)))
+    for first, last, value in zip(start, end, squashed + chosen, strict=True):
+        begin = min(max(math.floor(first), 0), length - 1)
+        seconds = slice(begin, max(math.ceil(last), begin + 1))
+        best[seconds] = np.maximum(best[seconds], value)
+    return best
 
 
 def _pair_score(labels: Array, i: int, j: int) -> float:
@@ -177,8 +182,3 @@ def _span(corpus: Corpus, n: int) -> tuple[float, int]:
     rows, span = list(corpus.chunk_rows(n)), corpus.spans[n]
     start, end = span or (corpus.chunks.start[rows].min(), corpus.chunks.end[rows].max())
     return float(start), max(1, math.ceil(end - start - 1e-6))
-
-
-def _squashed(score: float) -> float:
-    """A number strictly between 0 and 1 that grows with the score; a missing one is 0's."""
-    return 0.5 if math.isnan(score) else 1 / (1 + math.exp(-min(max(score, -30.0), 30.0)))
