@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import html
 
+import av
 import pytest
 import webvtt
 
@@ -24,6 +25,15 @@ def test_a_reader_gets_what_was_found(result, tmp_path):
         ("00:00:03.440", "00:00:03.920"),
     ]
     assert len(list(webvtt.read(tmp_path / "x" / "b.vtt"))) == 3
+
+
+def test_ffmpeg_reads_the_captions(result, tmp_path):
+    export(result, "webvtt", tmp_path / "x")
+    with av.open(str(tmp_path / "x" / "a.vtt")) as container:
+        packets = [packet for packet in container.demux() if packet.size]
+    times = [float(packet.pts * packet.time_base) for packet in packets]
+    assert times == [0.0, 0.8, 1.44, 2.0, 2.8, 3.44]
+    assert bytes(packets[1]) == b"action"
 
 
 def test_names_are_no_markup(result, tmp_path):

@@ -92,8 +92,8 @@ def test_what_a_cut_video_lacks_is_told(videos, tmp_path):
     late = make_result([clip("early", str(half), 0.0), clip("late", str(half), 2.8)])
     done = export(late, "crops", tmp_path / "x")
     assert len(done.files) == 4
-    assert all("half.mp4" in problem for problem in done.problems)
-    assert any("3.04 s" in problem or "no frame from" in problem for problem in done.problems)
+    (problem,) = done.problems
+    assert "half.mp4: 4 frames cannot be read, the first at 3.04 s" in problem
     shutil.rmtree(tmp_path / "x")
     nothing = make_result([clip("late", str(half), 2.8)])
     with pytest.raises(ExportError, match="nothing to crop"):

@@ -13,7 +13,7 @@ from tests.test_video import write_video
 
 def test_our_own_reader_gets_the_boxes_back(result, tmp_path):
     export(result, "cvat", tmp_path / "x")
-    rows = read_boxes(tmp_path / "x" / "a.xml").rows
+    rows = read_boxes(tmp_path / "x" / "annotations" / "a.xml").rows
     boxes = [row for row in rows if row.label == "cup <big> & co"]
     expected = sorted(
         round(box.time * FPS)
@@ -35,9 +35,12 @@ def test_datumaro_reads_it(result, tmp_path):
     export(result, "cvat", tmp_path / "x")
     from datumaro.plugins.data_formats.cvat.base import CvatBase
 
-    items = list(CvatBase(str(tmp_path / "x" / "a.xml")))
+    items = list(CvatBase(str(tmp_path / "x" / "annotations" / "a.xml")))
     labels = [
-        c.name for c in next(iter(CvatBase(str(tmp_path / "x" / "a.xml")).categories().values()))
+        c.name
+        for c in next(
+            iter(CvatBase(str(tmp_path / "x" / "annotations" / "a.xml")).categories().values())
+        )
     ]
     assert labels == ["cup <big> & co", "action"]
     seen = set()
@@ -55,9 +58,17 @@ def test_datumaro_reads_it(result, tmp_path):
     assert seen == expected
 
 
+def test_the_boxes_of_all_videos_can_be_ingested_again(result, tmp_path):
+    export(result, "cvat", tmp_path / "x")
+    found = read_boxes(tmp_path / "x" / "annotations")
+    assert found.videos == {("a",), ("b",)}
+    assert found.labels == {"cup <big> & co", "action"}
+    assert sum(row.label != "action" for row in found.rows) == 3 * 3 * 12
+
+
 def test_tracks_end(result, tmp_path):
     export(result, "cvat", tmp_path / "x")
-    root = ElementTree.parse(tmp_path / "x" / "a.xml").getroot()
+    root = ElementTree.parse(tmp_path / "x" / "annotations" / "a.xml").getroot()
     assert root.findtext("meta/task/size") == str(COUNT)
     assert root.findtext("meta/task/stop_frame") == str(COUNT - 1)
     assert root.findtext("meta/task/source") == "a.mp4"
@@ -74,7 +85,7 @@ def test_labels_match_the_tracks(result, tmp_path):
     known = {
         label["name"]: {a["name"]: a["values"] for a in label["attributes"]} for label in labels
     }
-    root = ElementTree.parse(tmp_path / "x" / "a.xml").getroot()
+    root = ElementTree.parse(tmp_path / "x" / "annotations" / "a.xml").getroot()
     assert len(root.findall("track")) == 2 * (4 + 1)
     for track in root.iterfind("track"):
         attributes = known[track.attrib["label"]]
@@ -87,7 +98,7 @@ def test_frames_are_counted_where_the_rate_varies(tmp_path):
     times = [i / FPS if i < 50 else 2 + (i - 50) / 10 for i in range(COUNT)]
     path = write_video(tmp_path / "v.mkv", list(images()), times=times, fps=FPS)
     export(make_result([clip("c", str(path), 2.0)]), "cvat", tmp_path / "x")
-    root = ElementTree.parse(tmp_path / "x" / "v.xml").getroot()
+    root = ElementTree.parse(tmp_path / "x" / "annotations" / "v.xml").getroot()
     first, *_ = root.findall("track")
     frames = [int(box.attrib["frame"]) for box in first.iterfind("box")]
     assert frames == [50, 51, 52, 53, 54, 55]  # 2.0 to 2.48 s, ten frames a second
@@ -97,7 +108,7 @@ def test_frames_are_counted_where_the_rate_varies(tmp_path):
 def test_no_name_breaks_the_file(videos, tmp_path, name):
     one = make_result([clip(name or "c", str(videos / "a.mp4"), 0.0)], name)
     export(one, "cvat", tmp_path / "x")
-    root = ElementTree.parse(tmp_path / "x" / "a.xml").getroot()
+    root = ElementTree.parse(tmp_path / "x" / "annotations" / "a.xml").getroot()
     assert len({track.get("label") for track in root.iterfind("track")}) == 2
 
 
@@ -112,6 +123,15 @@ def test_boxes_are_cut_to_the_frame(videos, tmp_path):
     moved = make_result([replace(whole, tracklets=tuple(tracklets))])
     problems = export(moved, "cvat", tmp_path / "x").problems
     assert problems == ("clip 'c', tracklet 0: 1 boxes lie outside the frame",)
-    first = ElementTree.parse(tmp_path / "x" / "a.xml").getroot().find("track/box")
+    first = ElementTree.parse(tmp_path / "x" / "annotations" / "a.xml").getroot().find("track/box")
     assert first is not None
     assert first.get("xtl") == "0.00"
+
+
+def test_what_lies_after_the_end_is_told(tmp_path):
+    half = write_video(tmp_path / "half.mp4", list(images())[:50], fps=FPS)
+    late = make_result([clip("early", str(half), 0.0), clip("late", str(half), 2.8)])
+    (problem,) = export(late, "cvat", tmp_path / "x").problems
+    assert "half.mp4: left out what lies after its last frame at 1.96 s" in problem
+    root = ElementTree.parse(tmp_path / "x" / "annotations" / "half.xml").getroot()
+    assert len(root.findall("track")) == 4

@@ -14,9 +14,9 @@ import numpy as np
 from objectstates.clips import Box
 from objectstates.corpus import Array
 from objectstates.errors import VideoError
-from objectstates.export.findings import Findings, FoundClip
+from objectstates.export.findings import Action, Findings
 from objectstates.export.names import xml_text
-from objectstates.export.videos import SeenVideo, seen_videos
+from objectstates.export.videos import NEAR, SeenVideo, seen_videos
 
 _CREATED = "1970-01-01 00:00:00.000000+00:00"
 """CVAT wants a date; the same result is to give the same bytes."""
@@ -32,13 +32,14 @@ class _Track(NamedTuple):
 
 
 def write_cvat(findings: Findings, folder: Path, *, all_tracklets: bool = False) -> list[str]:
-    """One ``VIDEO.xml`` per video, and ``labels.json`` to set up the task with.
+    """``annotations/VIDEO.xml`` for each video, and ``labels.json`` to set up tasks with.
 
     A tracklet is a track with the attributes state, score and clip. The action is a track too, of
     a box around the whole frame: the format has nothing else that lasts.
     """
     problems: list[str] = []
     labels = _labels(findings.label, all_tracklets)
+    (folder / "annotations").mkdir()  # apart, so that ingest can read all of a folder
     for video in seen_videos(findings, problems):
         try:
             tracks, count = _tracks(video, xml_text(findings.label), all_tracklets, problems)
@@ -47,7 +48,9 @@ def write_cvat(findings: Findings, folder: Path, *, all_tracklets: bool = False)
             continue
         tree = ElementTree.ElementTree(_document(video, tracks, labels, count))
         ElementTree.indent(tree, " ")
-        tree.write(folder / f"{video.name}.xml", encoding="utf-8", xml_declaration=True)
+        tree.write(
+            folder / "annotations" / f"{video.name}.xml", encoding="utf-8", xml_declaration=True
+        )
     text = json.dumps(labels, indent=1)
     (folder / "labels.json").write_text(text + "\n", encoding="ascii")
     return problems
@@ -58,29 +61,37 @@ def _tracks(
 ) -> tuple[list[_Track], int]:
     """The tracks, and how many frames the video has."""
     shown = [(found, t) for found in video.clips for t in found.shown(all_tracklets)]
-    ends = [t.tracklet.end for _, t in shown]
-    ends += [box.time for _, t in shown for box in t.tracklet.boxes]
-    ends += [found.action.end for found in video.clips if found.action]
-    times = video.frame_times(max(ends, default=0.0))
+    actions = [found.action for found in video.clips if found.action]
+    begins = [box.time for _, t in shown for box in t.tracklet.boxes] + [a.start for a in actions]
+    ends = [t.tracklet.end for _, t in shown] + [a.end for a in actions]
+    times = video.frame_times(max(begins + ends, default=0.0))
+    last = times[-1] + NEAR
+    if any(begin > last for begin in begins):
+        problems.append(
+            f"{video.info.path}: left out what lies after its last frame at {times[-1]:.2f} s"
+        )
     tracks = []
     for found, t in shown:
-        boxes = {_nearest(times, b.time): b for b in video.boxes(found, t, problems)}
+        inside = video.boxes(found, t, problems)
+        boxes = {_nearest(times, box.time): box for box in inside if box.time <= last}
         if boxes:
             end = max(_first_from(times, t.tracklet.end), max(boxes) + 1)
             attributes = {"state": str(t.state), "score": _decimal(t.score), "clip": found.clip.id}
             tracks.append(_Track(label, boxes, end, attributes))
-    tracks += [_action(video, found, times) for found in video.clips if found.action]
+    tracks += [
+        _action(video, found.clip.id, found.action, times)
+        for found in video.clips
+        if found.action and found.action.start <= last
+    ]
     declared = round(video.info.duration * video.info.fps)
     return tracks, max(len(times), declared)
 
 
-def _action(video: SeenVideo, found: FoundClip, times: Array) -> _Track:
-    assert found.action is not None
-    first = _first_from(times, found.action.start)
-    end = _first_from(times, found.action.end)
-    first = min(first, len(times) - 1)
+def _action(video: SeenVideo, clip: str, action: Action, times: Array) -> _Track:
+    first = min(_first_from(times, action.start), len(times) - 1)
+    end = _first_from(times, action.end)
     frame = Box(0.0, 0.0, 0.0, float(video.info.width), float(video.info.height))
-    attributes = {"score": _decimal(found.action.score), "clip": found.clip.id}
+    attributes = {"score": _decimal(action.score), "clip": clip}
     return _Track("action", {first: frame}, max(end, first + 1), attributes)
 
 

@@ -130,7 +130,7 @@ class Findings:
             tuple(_clip(result, n, float(x)) for n, x in enumerate(result.confidence)),
             " ".join(name.split()) if isinstance(name, str) else None,
             None if folder is None else Path(folder),
-            rate if isinstance(rate, float) and 0 < rate < math.inf else 25.0,
+            float(rate) if isinstance(rate, int | float) and 0 < rate < math.inf else 25.0,
         )
 
     def by_video(self) -> dict[str, list[FoundClip]]:

@@ -16,7 +16,7 @@ from objectstates.export.findings import Findings, FoundClip, FoundTracklet
 from objectstates.export.names import Names, video_stem
 from objectstates.video import Frame, VideoInfo, probe, read_frames
 
-_NEAR = 0.5
+NEAR = 0.5
 """Seconds from a wanted time to a frame that may still stand for it."""
 
 _SKIP = 2.0
@@ -41,9 +41,9 @@ class SeenVideo:
 
         They are read, not computed from the frame rate, which many videos do not keep.
         """
-        end = until + _NEAR
+        end = until + NEAR
         with read_frames(
-            self.info.path, end=max(end, _NEAR), max_side=16, image_fps=self.image_fps
+            self.info.path, end=max(end, NEAR), max_side=16, image_fps=self.image_fps
         ) as frames:
             return np.array([frame.time for frame in frames])
 
@@ -61,19 +61,23 @@ class SeenVideo:
         self, times: Iterable[float], problems: list[str]
     ) -> Iterator[tuple[float, Frame]]:
         """The nearest frame for each time, by time; what cannot be read becomes a problem."""
-        for wanted in _groups(sorted(set(times))):
-            start, end = max(0.0, wanted[0] - _NEAR), max(wanted[-1] + _NEAR, _NEAR)
-            lost = set(wanted)
+        lost = set(times)
+        for wanted in _groups(sorted(lost)):
+            start, end = max(0.0, wanted[0] - NEAR), max(wanted[-1] + NEAR, NEAR)
             try:
                 with read_frames(self.info.path, start, end, image_fps=self.image_fps) as reading:
                     for time, frame in _nearest(reading, wanted):
-                        if abs(frame.time - time) <= _NEAR:
+                        if abs(frame.time - time) <= NEAR:
                             lost.discard(time)
                             yield time, frame
                     problems += reading.problems
-            except VideoError as problem:
-                problems.append(str(problem))
-            problems += [f"{self.info.path}: no frame at {time:.2f} s" for time in sorted(lost)]
+            except VideoError:
+                continue  # told below, with all that is missing
+        if lost:
+            problems.append(
+                f"{self.info.path}: {len(lost)} frames cannot be read, the first at "
+                f"{min(lost):.2f} s; see whether it plays, and put a whole copy in its place"
+            )
 
 
 def _groups(times: list[float]) -> Iterator[deque[float]]:
