@@ -140,11 +140,14 @@ class Workspace:
 
 
 def _remove_unless_in_use(leftover: Path) -> None:
-    """Remove what a process that is no more left behind."""
+    """Remove what a process that is no more left behind; elsewhere than on POSIX it is no harm."""
     found = _LEFTOVER.fullmatch(leftover.name)
+    assert found is not None
+    if os.name != "posix":
+        return
     try:
-        os.kill(int(found[1]) if found else 0, 0)
-    except ProcessLookupError:
+        os.kill(int(found[1]), 0)  # signal 0 only asks whether the process is there
+    except (ProcessLookupError, OverflowError):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
         else:

@@ -98,13 +98,17 @@ def predict(
 
 
 def inspect(
-    path: Annotated[Path, typer.Argument(help="A corpus folder, a .mat, or a result folder.")],
+    path: Annotated[
+        Path, typer.Argument(help="A corpus folder, a .mat, a result folder, or that of discover.")
+    ],
     json: AsJson = False,
 ) -> None:
     """Say what a corpus or a result holds, and what it lacks."""
     from objectstates import inspection
     from objectstates.result import ARTEFACT, Result
 
+    if (path / "result" / ARTEFACT.header).is_file():
+        path = path / "result"  # of a folder that discover wrote
     if (path / ARTEFACT.header).is_file():
         facts = inspection.describe_result(Result.load(path))
     else:
