@@ -43,7 +43,7 @@ class LabelError(ObjectStatesError):
     """Labels to train or judge a detector by cannot be used."""
 
 
-class TruthError(ObjectStatesError):
+class TruthError(ObjectStatesError, ValueError):
     """What is said to be true of clips cannot be read, or says nothing about the clips at hand."""
 
 

@@ -240,7 +240,7 @@ def _read_folder(folder: Path) -> dict[str, ClipTruth]:
                 np.arange(len(boxes)) / float(facts["fps"]),
                 np.array([box or (np.nan,) * 4 for box in boxes], np.float64).reshape(-1, 4),
             )
-        except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as problem:
+        except (LookupError, TypeError, ValueError, ArithmeticError) as problem:
             raise TruthError(f"{path} is not as it should be: {_why(problem)}") from problem
     return found
 
@@ -264,7 +264,7 @@ def _read_annotations(path: Path) -> dict[str, ClipTruth]:
                 np.array([time for time, _ in seen], np.float64),
                 np.array([box for _, box in seen], np.float64).reshape(-1, 4),
             )
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
+        except (LookupError, TypeError, ValueError, ArithmeticError) as problem:
             raise TruthError(
                 f"{path}, entry {position + 1}, is not as it should be: {_why(problem)}"
             ) from problem
@@ -285,12 +285,10 @@ def _read_csv(path: Path) -> dict[str, ClipTruth]:
         if not clip or clip in found:
             raise TruthError(f"{path}, line {line}: the clip {clip!r} is missing or a second time")
         try:
-            action = float(row["action_start"]), float(row["action_end"])
-        except (TypeError, ValueError):
-            raise TruthError(
-                f"{path}, line {line}: action_start and action_end must be seconds"
-            ) from None
-        found[clip] = ClipTruth(clip, action, np.empty(0), np.empty((0, 4)))
+            action = _seconds(row["action_start"]), _seconds(row["action_end"])
+            found[clip] = ClipTruth(clip, action, np.empty(0), np.empty((0, 4)))
+        except ValueError as problem:
+            raise TruthError(f"{path}, line {line}: {problem}") from None
     return found
 
 
@@ -299,6 +297,13 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as problem:
         raise TruthError(f"{path} cannot be read as JSON: {problem}") from problem
+
+
+def _seconds(cell: str | None) -> float:
+    try:
+        return float(cell or "")
+    except ValueError:
+        raise ValueError(f"{cell!r} is not a number of seconds") from None
 
 
 def _interval(value: Any) -> tuple[float, float]:
