@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from typing import get_args
 
 import pytest
 
 from objectstates import JointDiscovery
-from objectstates.errors import ExportError, SettingError
+from objectstates.errors import ExportError, MissingExtraError, SettingError
 from objectstates.export import FORMATS, export
 from objectstates.settings import ExportFormat
 from objectstates.synthetic import synthetic_corpus
@@ -114,6 +115,13 @@ def test_options_belong_to_formats(result, tmp_path):
     ):
         with pytest.raises(SettingError, match="must be a number above 0"):
             export(result, format, tmp_path / "x", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_extra_is_named(result, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rerun", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'objectstates\[rerun\]'"):
+        export(result, "rerun", tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 
 
