@@ -299,7 +299,7 @@ def as_json(clip: ClipFacts, *, boxes_per_tracklet: int) -> dict[str, Any]:
         "kinds": list(clip.kinds),
         "scores": []
         if np.isnan(clip.chunks[:, 2]).any()
-        else [[_round((a + b) / 2), _round(score)] for a, b, score in clip.chunks],
+        else [[_round((a + b) / 2), _round(score, 4)] for a, b, score in clip.chunks],
         "action": None if clip.action is None else [_round(x) for x in clip.action],
         "truth": None
         if clip.true_action is None

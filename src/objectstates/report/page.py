@@ -8,6 +8,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from objectstates.result import Result
 
 N_STARS = 4  # clips that are shown large, at the top
 N_CROPS = 24  # crops per state in the montage
-_FEW_VIDEOS = 4  # for which starting processes does not pay
+_FEW_VIDEOS = 16  # for which starting processes does not pay
 _GENERATOR = b'<meta name="generator" content="objectstates'
 _SIZE_MARK = "{the size of this file}"
 
@@ -90,7 +91,8 @@ def _write(place: Path, page: str) -> None:
     except OSError as problem:
         raise ReportError(f"cannot write {place}: {problem.strerror or problem}") from problem
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 # --- which pictures -------------------------------------------------------------------------------
@@ -258,9 +260,9 @@ def _facts(
                 "video": _addresses(result.corpus.videos[clip.number], folder),
             }
         )
-    low = min(0.0, float(scores.min())) if len(scores) else 0.0
-    high = max(0.1, float(scores.max())) if len(scores) else 1.0
-    return {"clips": rows, "scale": [round(low, 3), round(high, 3)]}
+    low = min(0.0, float(scores.min(initial=0.0)))
+    high = float(scores.max(initial=low + 1e-6))  # the curves of all clips have one scale
+    return {"clips": rows, "scale": [low, high]}
 
 
 def _positions(clip: ClipFacts, album: Album) -> dict[int, int]:

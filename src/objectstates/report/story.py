@@ -207,8 +207,8 @@ def _middle(corpus: Corpus) -> float:
         rows = list(corpus.chunk_rows(n))
         start, end = corpus.chunks.start[rows], corpus.chunks.end[rows]
         middle = (start.min() + end.max()) / 2
-        nearest = int(np.argmin(np.abs((start + end) / 2 - middle)))
-        right.append(corpus.chunks.label[rows[nearest]] == 1)
+        there = (start <= middle) & (middle < end)
+        right.append(bool((corpus.chunks.label[rows][there] == 1).any()))
     return float(np.mean(right))
 
 
