@@ -98,7 +98,7 @@ def test_pictures_come_first_and_show_the_states(js: Script) -> None:
         "[...document.querySelectorAll('.star:first-child .tag')].map(x => x.textContent.trim())"
     )
     assert roles == ["state 1", "action", "state 2"]
-    assert js("document.querySelectorAll('.star:first-child rect').length") == 2
+    assert js("document.querySelectorAll('.star:first-child rect:not(.halo)').length") == 2
     loaded = js("[...document.querySelectorAll('.star img')].every(x => x.naturalWidth >= 160)")
     assert loaded
     assert js("document.querySelectorAll('.crop').length") == 2 * len(NAMES)
@@ -325,7 +325,7 @@ CONTRAST = """(() => {
   const texts = 'h1, h2, h3, p, span, dt, dd, button, label, summary';
   for (const x of document.querySelectorAll(texts)) {
     const own = [...x.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
-    if (!own || !x.checkVisibility() || x.closest('.at, :disabled, .cross, .digit')) continue;
+    if (!own || !x.checkVisibility() || x.closest('.star .at, :disabled, .cross, .digit')) continue;
     const [a, b] = [light(parse(getComputedStyle(x).color)), light(behind(x))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) bad.push([x.className || x.tagName, x.textContent.trim().slice(0, 30), ratio]);

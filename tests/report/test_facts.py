@@ -9,7 +9,14 @@ import pytest
 
 from objectstates import JointDiscovery, Result, evaluate
 from objectstates.report.facts import as_json, gather, interpolate
-from objectstates.report.story import certificate, failures, precision, tables, title
+from objectstates.report.story import (
+    certificate,
+    failures,
+    optimisation_charts,
+    precision,
+    tables,
+    title,
+)
 from objectstates.synthetic import synthetic_corpus
 from tests.report.scenes import ACTION, make_result
 
@@ -35,7 +42,7 @@ def test_mistakes_are_told_by_kind(result: Result) -> None:
     assert clips[4].disagreement == 0.5
     assert clips[5].kinds == ("ambiguous",)
     assert "is ambiguous" in clips[5].mistakes[0].text
-    counts = {failure.kind: failure.clips for failure in failures(clips)}
+    counts = {failure.kind: failure.clips for failure in failures(result, clips)}
     assert counts == {"object": 0, "state": 0, "ambiguous": 1, "action": 1}
 
 
@@ -144,7 +151,20 @@ def test_boxes_are_interpolated() -> None:
 
 
 def test_the_story_names_the_object_and_the_settings(result: Result) -> None:
-    assert title(result) == "How a thing changes, in 6 clips"
+    assert title(result) == "How the thing changes, in 6 clips"
     named = dict(tables(result))
     assert ("nu", "0.1") in named["Settings"]
     assert "numpy" in dict(named["Versions"])
+
+
+def test_the_optimisation_is_drawn_from_its_trace(result: Result) -> None:
+    objective, gap = optimisation_charts(result)
+    assert [name for _, name in objective[2]] == ["relaxed", "best labels so far"]
+    points = objective[1].split('class="relaxed" points="')[1].split('"')[0].split()
+    assert len(points) == len(result.summary["trace"])
+    heights = [float(point.split(",")[1]) for point in points]
+    values = [row[1] for row in result.summary["trace"]]
+    assert np.corrcoef(heights, values)[0, 1] < -0.99, "larger stands higher"
+    assert ("mark", "asked for: 1.00%") in gap[2]
+    for trace in ([], None, [[1, 2]], "none", [[1, 2, 3, 4], [1]]):
+        assert optimisation_charts(replace(result, summary={"trace": trace})) == []

@@ -39,6 +39,13 @@ def test_pictures_are_of_the_moments_asked_for(video: str) -> None:
         np.testing.assert_allclose(inside, BLUE if time < 3 else ORANGE, atol=25)
 
 
+def test_a_folder_of_images_is_a_video_too(tmp_path: Path) -> None:
+    for i in range(20):
+        cv2.imwrite(str(tmp_path / f"{i:04d}.png"), np.full((30, 40, 3), 10 * i, np.uint8))
+    album = take({str(tmp_path): [Wanted((0, 0), 1.2)]}, PLAN, image_fps=10)
+    assert decode(album.pictures[0, 0].frame).mean() == pytest.approx(120, abs=3)
+
+
 def test_a_crop_is_the_object_and_little_else(video: str) -> None:
     album = take({video: [Wanted((0, 0), 1.0, boxes=boxes(0.5, 1.5))]}, PLAN)
     crop = decode(album.pictures[0, 0].crop)

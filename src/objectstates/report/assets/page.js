@@ -95,24 +95,25 @@
     shot.className = "shot";
     shot.tabIndex = rows.get(number).tabIndex;
     shot.dataset.time = time;
-    shot.style.aspectRatio = clip.size.join(" / ");
+    const frame = element("span", "frame");
+    frame.style.aspectRatio = clip.size.join(" / ");
     if (picture >= 0 && stored[picture]) {
       const image = element("img");
       image.alt = "";
       image.decoding = "async";
       image.src = source(stored[picture]);
-      shot.append(image);
-    } else {
-      shot.classList.add("blank");
+      frame.append(image);
     }
     if (tracklet !== null && clip.tracklets[tracklet][6].length) {
       const svg = overlay(clip);
       const box = boxAt(clip.tracklets[tracklet][6], picture >= 0 ? clip.pictures[picture] : time);
       drawBox(svg, box, "halo");
       drawBox(svg, box, role.replace(" ", "-"));
-      shot.append(svg);
+      frame.append(svg);
     }
-    shot.append(element("span", `tag ${role.replace(" ", "-")}`, role), element("span", "at", seconds(time)));
+    const under = element("span", "under-frame");
+    under.append(element("span", `tag ${role.replace(" ", "-")}`, role), element("span", "at", seconds(time)));
+    shot.append(frame, under);
     return shot;
   }
 
