@@ -28,7 +28,7 @@ browser:
 	  $$as true 2>/dev/null || exit 0; \
 	  echo "installing chromium for the tests of the page"; \
 	  $$as apt-get -qq -o Acquire::http::Timeout=20 update >/dev/null 2>&1; \
-	  DEBIAN_FRONTEND=noninteractive $$as apt-get -qq -y --no-install-recommends install \
+	  $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install \
 	    chromium chromium-driver fonts-dejavu-core </dev/null >/dev/null 2>&1; \
 	} || true
 

@@ -14,7 +14,8 @@ from benchmarks.browser import REMEDY, address, browser, has_browser, requests, 
 from objectstates import Result, write_report
 from tests.report.scenes import NAMES, draw_video, make_result
 
-pytestmark = pytest.mark.skipif(not has_browser(), reason=REMEDY)
+if not has_browser():
+    pytest.skip(REMEDY, allow_module_level=True)
 
 Script = Callable[..., Any]
 
