@@ -13,7 +13,7 @@ import typer
 from objectstates.cli.configuration import Config, effective
 from objectstates.cli.output import show, warnings_in_a_line
 from objectstates.errors import CorpusError, ResultError
-from objectstates.settings import ConstraintName, Solver, Target
+from objectstates.settings import ConstraintName, Labelling, Solver, Target, TimeUnit
 
 if TYPE_CHECKING:
     from objectstates.corpus import Corpus
@@ -31,12 +31,20 @@ def fit(
     call: typer.Context,
     source: Source,
     out: Out,
-    nu: Annotated[
-        float, typer.Option(help="Coupling of states and action; 1 is the paper's.")
-    ] = 1.0,
+    nu: Annotated[float, typer.Option(help="Coupling of states and action.")] = 2.0,
     mu: Annotated[float, typer.Option(help="Ridge weight of the state classifier.")] = 1e-4,
     lam: Annotated[float, typer.Option(help="Ridge weight of the action classifier.")] = 1e-2,
     detection_weight: Annotated[float, typer.Option(help="Weight of the detector's scores.")] = 0.0,
+    time_unit: Annotated[
+        TimeUnit,
+        typer.Option(
+            help="What the coupling measures time in; the paper's is the second, at nu 1."
+        ),
+    ] = "clip",
+    labelling: Annotated[
+        Labelling,
+        typer.Option(help="All tracklets that look alike, or the paper's, about one per state."),
+    ] = "held_out",
     constraint: Annotated[
         ConstraintName, typer.Option(help="Tracklets per state and clip.")
     ] = "at_least_one",

@@ -167,7 +167,7 @@ def _tracklets(result: Result, n: int) -> tuple[TrackletFacts, ...]:
                 time=float(table.time[row]),
                 state=state,
                 lane=lane,
-                score=None if np.isnan(score) else score,
+                score=score if np.isfinite(score) else None,
                 truth=None if table.label[row] == UNKNOWN else int(table.label[row]),
                 boxes=boxes[np.argsort(boxes[:, 0], kind="stable")],
             )
@@ -298,8 +298,8 @@ def as_json(clip: ClipFacts, *, boxes_per_tracklet: int) -> dict[str, Any]:
         "off": None if clip.off is None or not np.isfinite(clip.off) else _round(clip.off),
         "kinds": list(clip.kinds),
         "scores": []
-        if np.isnan(clip.chunks[:, 2]).any()
-        else [[_round((a + b) / 2), _round(score)] for a, b, score in clip.chunks],
+        if not np.isfinite(clip.chunks[:, 2]).all()
+        else [[_round((a + b) / 2), _round(score, 4)] for a, b, score in clip.chunks],
         "action": None if clip.action is None else [_round(x) for x in clip.action],
         "truth": None
         if clip.true_action is None

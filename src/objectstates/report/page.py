@@ -8,6 +8,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ from objectstates.report.pictures import Album, Picture, Plan, Wanted, mean_pict
 from objectstates.result import Result
 
 N_STARS = 4  # clips that are shown large, at the top
-N_CROPS = 24  # crops per state in the montage
-_FEW_VIDEOS = 4  # for which starting processes does not pay
+N_CROPS = 23  # crops per state in the montage
+_FEW_VIDEOS = 16  # for which starting processes does not pay
 _GENERATOR = b'<meta name="generator" content="objectstates'
 _SIZE_MARK = "{the size of this file}"
 
@@ -52,7 +53,7 @@ def write_report(
     place = check_target(path)
     plan = Plan.of(len(result.clips))
     clips = gather(result, key_frames=plan.key_frames)
-    found = {video for video in set(result.corpus.videos) if video and Path(video).exists()}
+    found = {video for video in set(result.corpus.videos) if video and os.path.exists(video)}
     wanted = _wanted(result, clips, plan, found)
     if processes is None:
         processes = 1 if len(wanted) <= _FEW_VIDEOS else default_processes()
@@ -90,7 +91,8 @@ def _write(place: Path, page: str) -> None:
     except OSError as problem:
         raise ReportError(f"cannot write {place}: {problem.strerror or problem}") from problem
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 # --- which pictures -------------------------------------------------------------------------------
@@ -178,7 +180,7 @@ def _render(
         montage=_crops(clips, album),
         average=average_clip(clips),
         precision=precision,
-        failures=story.failures(clips) if precision else [],
+        failures=story.failures(result, clips) if precision else [],
         charts=story.optimisation_charts(result),
         certificate=story.certificate(result),
         skipped=result.skipped,
@@ -258,9 +260,9 @@ def _facts(
                 "video": _addresses(result.corpus.videos[clip.number], folder),
             }
         )
-    low = min(0.0, float(scores.min())) if len(scores) else 0.0
-    high = max(0.1, float(scores.max())) if len(scores) else 1.0
-    return {"clips": rows, "scale": [round(low, 3), round(high, 3)]}
+    low = min(0.0, float(scores.min(initial=0.0)))
+    high = float(scores.max(initial=low + 1e-6))  # the curves of all clips have one scale
+    return {"clips": rows, "scale": [low, high]}
 
 
 def _positions(clip: ClipFacts, album: Album) -> dict[int, int]:
@@ -293,7 +295,7 @@ def _frame_size(clip: ClipFacts, pictures: Sequence[Picture]) -> list[int] | Non
 
 def _addresses(video: str | None, folder: Path) -> list[str]:
     """Where the page finds a video: relative to itself, should both move, or absolute."""
-    if video is None or not Path(video).is_file():
+    if video is None or not os.path.isfile(video):
         return []
     place = Path(video).resolve()
     try:
@@ -310,13 +312,13 @@ def _missing(result: Result, album: Album, plan: Plan) -> list[str]:
     none = sum(video is None for video in videos)
     if none:
         told.append(f"{none} of {len(videos)} clips name no video: they have no pictures.")
-    gone = sorted({video for video in videos if video and not Path(video).exists()})
+    gone = sorted({video for video in videos if video and not os.path.exists(video)})
     if gone:
         more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
         told.append(f"Videos not found: {', '.join(gone[:3])}{more}. Put them back, write again.")
     if len(videos) > plan.clips:
         told.append(f"Only the {plan.clips} most confident clips have pictures.")
-    told += [f"{problem}" for problem in list(album.problems.values())[:5]]
+    told += list(album.problems.values())[:5]
     return told
 
 

@@ -6,6 +6,7 @@ that a page of any number of clips can be opened. The same videos give the same 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -193,7 +194,8 @@ class _Photographer:
 
     def _read(self, video: Path, group: list[Wanted]) -> Iterator[tuple[Wanted, Frame]]:
         """The frame nearest to each moment, in one pass over a short stretch."""
-        best: dict[int, Frame] = {}
+        pending = deque(group)
+        previous: Frame | None = None
         with read_frames(
             video,
             max(0.0, group[0].time - _NEAR),
@@ -203,10 +205,16 @@ class _Photographer:
             image_fps=self.image_fps,
         ) as frames:
             for frame in frames:
-                for i, want in enumerate(group):
-                    if i not in best or _distance(frame, want) < _distance(best[i], want):
-                        best[i] = frame
-        return ((want, best[i]) for i, want in enumerate(group))
+                while pending and pending[0].time <= frame.time:
+                    want = pending.popleft()
+                    before = previous is not None and _nearer(previous, frame, want)
+                    yield want, previous if previous and before else frame
+                if not pending:
+                    return
+                previous = frame
+        for want in pending:  # after the last frame
+            if previous is not None and want.time - previous.time <= _NEAR:
+                yield want, previous
 
     def _picture(self, want: Wanted, frame: Frame) -> Picture:
         height, width = frame.image.shape[:2]
@@ -240,8 +248,8 @@ def _groups(wanted: Sequence[Wanted]) -> Iterator[list[Wanted]]:
         yield group
 
 
-def _distance(frame: Frame, want: Wanted) -> float:
-    return abs(frame.time - want.time)
+def _nearer(earlier: Frame, later: Frame, want: Wanted) -> bool:
+    return want.time - earlier.time < later.time - want.time
 
 
 def _within(image: Image, side: int) -> Image:

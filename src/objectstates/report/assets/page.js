@@ -95,24 +95,25 @@
     shot.className = "shot";
     shot.tabIndex = rows.get(number).tabIndex;
     shot.dataset.time = time;
-    shot.style.aspectRatio = clip.size.join(" / ");
+    const frame = element("span", "frame");
+    frame.style.aspectRatio = clip.size.join(" / ");
     if (picture >= 0 && stored[picture]) {
       const image = element("img");
       image.alt = "";
       image.decoding = "async";
       image.src = source(stored[picture]);
-      shot.append(image);
-    } else {
-      shot.classList.add("blank");
+      frame.append(image);
     }
     if (tracklet !== null && clip.tracklets[tracklet][6].length) {
       const svg = overlay(clip);
       const box = boxAt(clip.tracklets[tracklet][6], picture >= 0 ? clip.pictures[picture] : time);
       drawBox(svg, box, "halo");
       drawBox(svg, box, role.replace(" ", "-"));
-      shot.append(svg);
+      frame.append(svg);
     }
-    shot.append(element("span", `tag ${role.replace(" ", "-")}`, role), element("span", "at", seconds(time)));
+    const under = element("span", "under-frame");
+    under.append(element("span", `tag ${role.replace(" ", "-")}`, role), element("span", "at", seconds(time)));
+    shot.append(frame, under);
     return shot;
   }
 
@@ -299,6 +300,7 @@
       this.stored = pictures(number);
       this.time = this.clip.start;
       this.playing = false;
+      this.ready = false;
       this.addresses = [...this.clip.video];
       this.root = element("div", "player");
       this.root.setAttribute("role", "group");
@@ -339,10 +341,13 @@
       video.addEventListener("error", () => {
         video.remove();
         this.video = null;
-        if (this.addresses.length) this.load();
-        else this.showPicture();
+        this.ready = false;
+        if (this.addresses.length) return this.load();
+        this.showPicture();
+        return this.runKeyFrames();
       });
       video.addEventListener("loadedmetadata", () => {
+        this.ready = true; // from here on the video has the time; before, its first frame means nothing
         video.currentTime = this.time;
         if (this.playing) video.play().catch(() => this.setPlaying(false));
       }, { once: true });
@@ -366,7 +371,7 @@
     }
 
     follow(time = this.video.currentTime) {
-      if (!this.video || this.video.readyState === 0) return;
+      if (!this.video || !this.ready || this.video.seeking) return;
       this.time = time;
       if (this.playing && time >= this.clip.end) this.setPlaying(false);
       this.draw(time);
@@ -407,7 +412,7 @@
 
     seek(time) {
       this.time = clamp(time, this.clip.start, this.clip.end);
-      if (this.video && this.video.readyState > 0) this.video.currentTime = this.time;
+      if (this.video && this.ready) this.video.currentTime = this.time;
       this.showPicture();
     }
 
@@ -417,7 +422,7 @@
       this.toggle.textContent = playing ? "Pause" : "Play";
       if (!this.video) this.runKeyFrames();
       else if (!playing) this.video.pause();
-      else if (this.video.readyState > 0) this.video.play().catch(() => this.setPlaying(false));
+      else if (this.ready) this.video.play().catch(() => this.setPlaying(false));
     }
 
     // Without a video: one key frame after the other; without pictures, the boxes alone move on.
