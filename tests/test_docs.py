@@ -23,7 +23,7 @@ from objectstates.sources import find_clips
 ROOT = Path(__file__).parents[1]
 CLIPS = ROOT / "src" / "objectstates" / "demo"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FURTHER = ("commands/", "evaluation", "export")
+FURTHER = ("commands/", "evaluation", "export", "report")
 NOT_RUN = {"make": "works in an environment of its own", "pip": "installs"}
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -99,6 +99,7 @@ def test_what_a_page_says_can_be_done(page, prepared, tmp_path, monkeypatch, run
         if further or entry.name not in ("drawer.npz", "my_corpus", "my_result"):
             (shutil.copytree if entry.is_dir() else shutil.copy)(entry, tmp_path / entry.name)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", lambda address: True)
     names: dict[str, object] = {}
     for language, text in blocks(page):
         if language == "python":

@@ -80,12 +80,13 @@ def describe_beside_baselines(result: Result, corpus: Corpus) -> dict[str, dict[
 
 
 def describe_clips(result: Result) -> list[dict[str, Any]]:
-    """Per clip when the action happens, in seconds, and the intervals in which states are seen."""
-    time, confidence = result.action_time, result.confidence
+    """Per clip when the action happens and how long, and when states are seen; in seconds."""
+    time, span, confidence = result.action_time, result.action_span, result.confidence
     return [
         {
             "clip": clip,
             "action_time": None if np.isnan(time[n]) else float(time[n]),
+            "action": None if np.isnan(span[n]).any() else (float(span[n, 0]), float(span[n, 1])),
             **{f"state_{k}": state_intervals(result, n, k) for k in (1, 2)},
             "confidence": float(confidence[n]),
         }

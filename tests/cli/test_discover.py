@@ -47,7 +47,7 @@ def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, monkey
     out = tmp_path / "out"
     code, text, _ = run(*words(folder, out, "--truth", folder / "truth.csv", "--open"))
     assert code == 0
-    for name in (*NAMES, "action at", "state 1", "confidence", "chance", "middle of the clip"):
+    for name in (*NAMES, "action", "state 1", "confidence", "chance", "middle of the clip"):
         assert name in text
     assert shown == [(out / "report.html").resolve().as_uri()]
     assert str(out / "report.html") in text
@@ -63,6 +63,7 @@ def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, monkey
     assert [clip["clip"] for clip in facts["clips"]] == list(NAMES)
     for clip, at in zip(facts["clips"], result.action_time, strict=True):
         assert clip["action_time"] == at
+        assert clip["action"][0] <= at <= clip["action"][1]
         ((_, end),), ((start, _),) = clip["state_1"][-1:], clip["state_2"][:1]
         assert end <= start
     assert facts["precision"]["discovered"]["action"] >= facts["precision"]["chance"]["action"]

@@ -150,16 +150,19 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
 
 
 def _clip_table(clips: list[dict[str, Any]]) -> Any:
-    table = make_table("clip", "action at", "state 1", "state 2", "confidence")
+    table = make_table("clip", "state 1", "action", "state 2", "confidence")
     for clip in clips:
-        action = clip["action_time"]
+        action = [] if clip["action"] is None else [clip["action"]]
         table.add_row(
             printable(clip["clip"]),
-            "" if action is None else f"{action:.1f} s",
-            *(", ".join(f"{a:.1f}-{b:.1f}" for a, b in clip[f"state_{k}"]) for k in (1, 2)),
+            *(_intervals(found) for found in (clip["state_1"], action, clip["state_2"])),
             f"{clip['confidence']:.2f}",
         )
     return table
+
+
+def _intervals(found: list[tuple[float, float]]) -> str:
+    return ", ".join(f"{start:.1f}-{end:.1f} s" for start, end in found) or "-"
 
 
 def _precision_table(rows: dict[str, dict[str, float]]) -> Any:

@@ -37,9 +37,7 @@ def fit(
     detection_weight: Annotated[float, typer.Option(help="Weight of the detector's scores.")] = 0.0,
     time_unit: Annotated[
         TimeUnit,
-        typer.Option(
-            help="What the coupling measures time in; the paper's is the second, at nu 1."
-        ),
+        typer.Option(help="What the coupling measures time in; the paper has seconds, and nu 1."),
     ] = "clip",
     labelling: Annotated[
         Labelling,
