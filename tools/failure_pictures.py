@@ -1,6 +1,6 @@
 """Make the picture of docs/failures.md: ``python -m tools.failure_pictures``.
 
-The demo's clips are looked at twice by the paper's settings, with the shipped detector and with none
+The demo's clips are looked at twice by the paper's settings, with the shipped detector and without
 (``motion``). Of each run the clip with the most false positives is shown: the tracklets labelled
 state 1 and state 2 (blue and orange boxes) and the action between them; thin white boxes are where
 the object truly is.
