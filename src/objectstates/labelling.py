@@ -22,7 +22,9 @@ from objectstates.solver.held_out import (
     states_around,
 )
 from objectstates.solver.oracle import Constraints
-from objectstates.solver.problem import JointProblem
+from objectstates.solver.problem import JointProblem, Side
+
+ROUNDS = 2  # the second learns from all tracklets that the first labelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,21 +88,32 @@ def label_held_out(
     The classifiers are those of the same labels on the same scale, so that an unseen clip is
     scored just as the clips here are. ``mu`` and ``lam`` are the ridges of states and action.
     """
-    classifiers, scores = {}, {}
-    sides = (
-        ("action", problem.action, action[:, None] == 1, corpus.chunks.features, lam),
-        ("state", problem.state, state[:, None] == (1, 2), corpus.tracklets.features, mu),
-    )
-    for name, side, chosen, features, ridge in sides:
-        labels = np.ascontiguousarray(chosen, np.float64)
-        scores[name] = labels
-        if len(labels):
-            offsets = side.constraints.offsets
-            raw, residual = held_out_scores(side, labels)
-            scale = common_scale(raw, offsets)
-            scores[name] = raw / scale
-            weights, bias = linear_classifier(features, labels, residual, ridge)
-            classifiers[name] = Classifier(weights / scale, bias / scale, len(labels))
+    where = _Held(problem.action, action[:, None] == 1, corpus.chunks.features, lam)
     span = np.full((len(corpus), 2), np.nan)
-    found = Labelling(action, state, scores["action"], scores["state"], span)
-    return label_alike(corpus, found, problem.state.constraints), classifiers
+    for _ in range(ROUNDS):
+        what = _Held(problem.state, state[:, None] == (1, 2), corpus.tracklets.features, mu)
+        found = Labelling(action, state, where.scores, what.scores, span)
+        found = label_alike(corpus, found, problem.state.constraints)
+        state = found.state
+    sides = {"action": where, "state": what}
+    return found, {name: side.classifier() for name, side in sides.items() if len(side.labels)}
+
+
+class _Held:
+    """One side's scores without the clip, on the scale on which 1/2 divides.
+
+    chosen : (M, K) whether a row has a label. ``features`` and ``ridge`` are the side's.
+    """
+
+    def __init__(self, side: Side, chosen: Array, features: Array, ridge: float) -> None:
+        self.labels = np.ascontiguousarray(chosen, np.float64)
+        self.features, self.ridge = features, ridge
+        self.scores = self.labels
+        if len(self.labels):
+            raw, self.residual = held_out_scores(side, self.labels)
+            self.scale = common_scale(raw, side.constraints.offsets)
+            self.scores = raw / self.scale
+
+    def classifier(self) -> Classifier:
+        weights, bias = linear_classifier(self.features, self.labels, self.residual, self.ridge)
+        return Classifier(weights / self.scale, bias / self.scale, len(self.labels))

@@ -39,7 +39,7 @@ def reproduce(
     from objectstates.discovery import JointDiscovery
     from objectstates.tables import write_table
 
-    settings = MethodSettings(JointDiscovery(nu=nu, mu=1e-4, lam=1e-2, seed=seed), runs=runs)
+    settings = MethodSettings(JointDiscovery.paper(nu=nu, seed=seed), runs=runs)
     with warnings_in_a_line(), _watching() as watch:
         done = experiments.reproduce(
             data,
