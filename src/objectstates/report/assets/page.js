@@ -73,7 +73,8 @@
       drawBox(svg, box, `state-${tracklet[2]}`);
       const label = shape("text", { x: box[0] + 4, y: Math.max(box[1] - 5, 14) });
       label.textContent = `state ${tracklet[2]}`;
-      label.style.fontSize = `${clip.size[0] / 30}px`;
+      label.style.fontSize = `${clip.size[0] / 42}px`;
+      label.style.strokeWidth = `${clip.size[0] / 200}px`;
       svg.append(label);
     }
   }
@@ -354,7 +355,9 @@
       video.addEventListener("loadeddata", () => { video.style.visibility = ""; });
       video.addEventListener("seeked", () => this.follow());
       video.addEventListener("timeupdate", () => this.follow());
-      video.addEventListener("ended", () => this.setPlaying(false));
+      video.addEventListener("pause", () => { // by its end, or by a key of the machine
+        if (this.playing && this.video === video) this.setPlaying(false);
+      });
       video.addEventListener("click", () => this.setPlaying(!this.playing));
       video.style.visibility = "hidden"; // the key frame shows through until there is more
       video.src = this.addresses.shift();
