@@ -92,12 +92,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="the simulated clips, one folder per task")
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--only-detector", action="store_true", help="leave the clips as they are")
     arguments = parser.parse_args()
     folder, out = arguments.folder / TASK, arguments.out
     crops = json.loads((arguments.folder / "crops.json").read_text())
     out.mkdir(parents=True, exist_ok=True)
     for number in all_clips(folder):
-        if number not in TRAIN_CLIPS:
+        if number not in TRAIN_CLIPS and not arguments.only_detector:
             make_clip(folder, number, crops, out)
     make_detector(folder, out)
     size = sum(path.stat().st_size for path in out.iterdir())

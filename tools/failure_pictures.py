@@ -28,7 +28,7 @@ from objectstates.workspace import Workspace
 
 CLIPS = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
 OUT = Path(__file__).parents[1] / "docs" / "images"
-PAPER = JointDiscovery(nu=1.0, time_unit="second", labelling="paper")
+PAPER = JointDiscovery.paper()
 COLOURS = {1: (86, 180, 233), 2: (230, 159, 0)}
 WHITE = (255, 255, 255)
 
