@@ -48,19 +48,6 @@ def test_json_is_for_scripts(run, corpus_folder, tmp_path):
     assert json.loads(run("inspect", corpus_folder, "--json")[1])["clips"] == 6
 
 
-def test_demo_beats_its_baselines(run, tmp_path):
-    code, out, _ = run("demo", "--out", tmp_path / "d")
-    assert code == 0
-    rows = {}
-    for line in out.splitlines():
-        words = ["nan" if word == "-" else word for word in line.split()]
-        if len(words) > 2 and words[-2].replace(".", "").isdigit():
-            rows[" ".join(words[:-2])] = float(words[-2]), float(words[-1])
-    assert rows["joint discovery"][0] > rows["constraints only"][0] > rows["chance"][0]
-    assert rows["joint discovery"][1] > rows["chance"][1]
-    assert Result.load(tmp_path / "d").clips
-
-
 def test_version_and_help(run):
     assert run("--version") == (0, f"objectstates {__version__}\n", "")
     code, out, _ = run("fit", "--help")
@@ -82,7 +69,6 @@ def test_version_and_help(run):
         (["fit", "corpus", "--out", "a.txt/r"], "cannot write a.txt/r"),
         (["fit", "a.mat", "--out", "r"], "a.mat is not a MATLAB file"),
         (["fit", "x" * 300, "--out", "r"], "name too long"),
-        (["demo", "--seed", "-1"], "seed must be"),
         (["predict", "corpus", "corpus", "--out", "r"], "corpus has no result.json"),
         (["inspect", "nowhere"], "nowhere does not exist"),
         (["inspect", "corpus", "--loud"], "No such option"),

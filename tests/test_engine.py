@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -79,7 +80,9 @@ def test_an_exception_of_the_watcher_stops_the_work():
         run_all(Squarer, list(range(50)), processes=2, on_done=on_done)
 
 
-def test_ctrl_c_ends_all_processes(tmp_path):
+@pytest.fixture
+def sleepers(tmp_path):
+    """A process with two workers that sleep; their ids."""
     script = tmp_path / "work.py"
     script.write_text(
         "import os, pathlib, time\n"
@@ -98,10 +101,35 @@ def test_ctrl_c_ends_all_processes(tmp_path):
             break
         time.sleep(0.1)
     assert len(workers) == 2
+    return process, workers
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # One that has ended waits for its new parent to take note of it.
+    status = Path(f"/proc/{pid}/stat")
+    return not (status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] == "Z")
+
+
+def test_ctrl_c_ends_all_processes(sleepers):
+    process, workers = sleepers
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode != 0
     assert b"KeyboardInterrupt" in errors
-    for worker in workers:
-        with pytest.raises(ProcessLookupError):
-            os.kill(worker, 0)
+    assert not any(map(is_running, workers))
+
+
+def test_workers_end_with_a_parent_that_is_killed(sleepers):
+    process, workers = sleepers
+    process.kill()
+    process.wait()
+    process.stderr.close()
+    for _ in range(100):
+        if not any(map(is_running, workers)):
+            break
+        time.sleep(0.1)
+    assert not any(map(is_running, workers))

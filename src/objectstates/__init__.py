@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from objectstates.errors import ObjectStatesError
     from objectstates.evaluation import evaluate
     from objectstates.interop.authors import read_authors
+    from objectstates.report.page import write_report
     from objectstates.result import Result
     from objectstates.truth import label_corpus, read_truth
 
@@ -40,6 +41,7 @@ _HOMES = {
     "label_corpus": "truth",
     "read_authors": "interop.authors",
     "read_truth": "truth",
+    "write_report": "report.page",
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "label_corpus",
     "read_authors",
     "read_truth",
+    "write_report",
 ]
 
 

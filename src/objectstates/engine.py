@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -139,11 +140,20 @@ _counter: Any = None
 def _start(make: Callable[[], Any], counter: Any) -> None:
     global _worker, _counter
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _counter = counter
     try:
         _worker = make()
     except ObjectStatesError as problem:  # the user's to mend, and the same in every process
         _worker = problem
+
+
+def _end_with_parent() -> None:
+    """A parent that is killed cannot end us; without this we would wait for work forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _tick(count: int) -> None:

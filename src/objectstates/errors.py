@@ -45,3 +45,19 @@ class LabelError(ObjectStatesError):
 
 class TruthError(ObjectStatesError, ValueError):
     """What is said to be true of clips cannot be read, or says nothing about the clips at hand."""
+
+
+class ConfigurationError(ObjectStatesError):
+    """A file of settings cannot be read, or sets what there is not."""
+
+
+class WorkspaceError(ObjectStatesError):
+    """The folder of a discovery cannot be written, or is used for something else."""
+
+
+class ReportError(ObjectStatesError):
+    """A report cannot be written."""
+
+
+class ExportError(ObjectStatesError):
+    """A result cannot be written in a format, or not to that place."""

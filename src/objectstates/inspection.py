@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from objectstates import formulation
+from objectstates.baselines import chance, middle
 from objectstates.corpus import UNKNOWN, Corpus
 from objectstates.evaluation import evaluate
 from objectstates.result import Result
+
+SAME_INTERVAL = 0.25
+"""Seconds between two tracklets of a state that still count as one interval."""
 
 
 def describe_corpus(corpus: Corpus) -> dict[str, Any]:
@@ -55,6 +59,53 @@ def describe_precision(result: Result, corpus: Corpus) -> dict[str, Any]:
         "action_precision": scores.action_precision,
     }
     return {name: value for name, value in found.items() if not np.isnan(value)}
+
+
+def describe_beside_baselines(result: Result, corpus: Corpus) -> dict[str, dict[str, float]]:
+    """Precision of states and action beside what guessing gives, where the truth is known."""
+    rows = {
+        "chance": chance(corpus),
+        "middle of the clip": middle(corpus),
+        "discovered": evaluate(result, corpus),
+    }
+    found = {
+        name: {"states": row.state_precision, "action": row.action_precision}
+        for name, row in rows.items()
+    }
+    known = {
+        name: {side: value for side, value in row.items() if not np.isnan(value)}
+        for name, row in found.items()
+    }
+    return known if any(known.values()) else {}
+
+
+def describe_clips(result: Result) -> list[dict[str, Any]]:
+    """Per clip when the action happens and how long, and when states are seen; in seconds."""
+    time, span, confidence = result.action_time, result.action_span, result.confidence
+    return [
+        {
+            "clip": clip,
+            "action_time": None if np.isnan(time[n]) else float(time[n]),
+            "action": None if np.isnan(span[n]).any() else (float(span[n, 0]), float(span[n, 1])),
+            **{f"state_{k}": state_intervals(result, n, k) for k in (1, 2)},
+            "confidence": float(confidence[n]),
+        }
+        for n, clip in enumerate(result.clips)
+    ]
+
+
+def state_intervals(result: Result, clip: int, state: int) -> list[tuple[float, float]]:
+    """When the tracklets labelled with a state are seen; those that follow one another are one."""
+    rows = np.flatnonzero((result.tracklet_clip == clip) & (result.state == state))
+    table = result.corpus.tracklets
+    merged: list[tuple[float, float]] = []
+    for row in rows[np.argsort(table.start[rows])]:
+        start, end = float(table.start[row]), float(table.end[row])
+        if merged and start - merged[-1][1] <= SAME_INTERVAL:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _missing(corpus: Corpus) -> list[str]:

@@ -34,7 +34,7 @@ class Artefact:
         """
         try:
             place = Path(path).resolve()
-            if not place.exists() or self._is_ours(place):
+            if not place.exists() or self.is_ours(place):
                 return place
         except (OSError, RuntimeError) as problem:
             raise self.error(f"cannot write {path}: {problem}") from problem
@@ -42,7 +42,8 @@ class Artefact:
             f"{path} exists and holds something else: move it away or choose another folder"
         )
 
-    def _is_ours(self, place: Path) -> bool:
+    def is_ours(self, place: Path) -> bool:
+        """Whether the folder is empty, or an artefact of this kind and nothing else."""
         names = {entry.name for entry in place.iterdir()} if place.is_dir() else {""}
         if not names:
             return True

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from objectstates import __version__
-from objectstates.cli import demo, discover, experiments, ingest
+from objectstates.cli import config, demo, discover, experiments, export, fit, ingest, report
 from objectstates.cli.output import complain
 from objectstates.errors import ObjectStatesError
 
@@ -20,15 +20,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
+    discover.discover,
     ingest.ingest,
-    discover.fit,
-    discover.predict,
-    discover.inspect,
+    fit.fit,
+    fit.predict,
+    fit.inspect,
+    report.report,
+    export.export,
     experiments.reproduce,
     demo.demo,
 ):
     app.command()(command)
 app.add_typer(ingest.detector_commands, name="detector")
+app.add_typer(config.config_commands, name="config")
 
 
 def main() -> NoReturn:

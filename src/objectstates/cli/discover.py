@@ -1,163 +1,172 @@
-"""Commands that discover: fit, predict, inspect."""
+"""The command that does it all: from videos to a report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from objectstates.cli.output import show, warnings_in_a_line
-from objectstates.errors import CorpusError, ResultError
-from objectstates.settings import ConstraintName, Solver, Target
+from objectstates.cli.configuration import Config, also_takes, effective
+from objectstates.cli.fit import AsJson, certificate, fit, model_of, progress_line
+from objectstates.cli.ingest import Videos, ingest, means_from, observing, settings_from, tell
+from objectstates.cli.output import (
+    complain,
+    make_table,
+    number,
+    print_table,
+    printable,
+    show_page,
+    warnings_in_a_line,
+)
+from objectstates.cli.report import reading_videos, report
+from objectstates.errors import VideoError
 
 if TYPE_CHECKING:
     from objectstates.corpus import Corpus
-    from objectstates.discovery import FitProgress
+    from objectstates.ingest import Report
     from objectstates.result import Result
+    from objectstates.workspace import Workspace
 
-Source = Annotated[
-    Path, typer.Argument(help="A corpus folder, or a features_*.mat of the authors' release.")
-]
-Out = Annotated[Path, typer.Option(help="Folder to write; an earlier result there is replaced.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+STAGES: dict[str, Callable[..., None]] = {"ingest": ingest, "fit": fit, "report": report}
+"""The commands that this one runs; their options are its options."""
 
 
-def fit(
-    source: Source,
-    out: Out,
-    nu: Annotated[
-        float, typer.Option(help="Coupling of states and action; 1 is the paper's.")
-    ] = 1.0,
-    mu: Annotated[float, typer.Option(help="Ridge weight of the state classifier.")] = 1e-4,
-    lam: Annotated[float, typer.Option(help="Ridge weight of the action classifier.")] = 1e-2,
-    detection_weight: Annotated[float, typer.Option(help="Weight of the detector's scores.")] = 0.0,
-    constraint: Annotated[
-        ConstraintName, typer.Option(help="Tracklets per state and clip.")
-    ] = "at_least_one",
-    target: Annotated[Target, typer.Option(help="What is sought.")] = "joint",
-    solver: Annotated[
-        Solver, typer.Option(help="Frank-Wolfe clip by clip, or the paper's full steps.")
-    ] = "block",
-    tol: Annotated[float, typer.Option(help="Stop at this relative duality gap ...")] = 0.01,
-    max_passes: Annotated[int, typer.Option(help="... or after this many passes.")] = 500,
-    restarts: Annotated[int, typer.Option(help="Runs from different random labels.")] = 1,
+@also_takes(STAGES)
+def discover(
+    call: typer.Context,
+    videos: Videos = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the corpus, the result and the report.")
+    ] = ...,  # type: ignore[assignment]
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            help="What is true, to compare with: a CSV clip,action_start,action_end or a folder "
+            "with a JSON file per clip."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
-    strict: Annotated[bool, typer.Option(help="Stop if a clip cannot be labelled.")] = False,
+    strict: Annotated[
+        bool, typer.Option(help="Stop if a video cannot be read or a clip cannot be labelled.")
+    ] = False,
+    config: Config = None,
     json: AsJson = False,
+    **options: Any,
 ) -> None:
-    """Discover the states and the action in all clips of a corpus."""
-    from objectstates.discovery import JointDiscovery
-    from objectstates.result import ARTEFACT
+    """Find the action and the object's states in videos: ingest, fit and report in one.
 
-    ARTEFACT.check_target(out)
-    corpus = _read(source)
-    model = JointDiscovery(
-        nu=nu,
-        mu=mu,
-        lam=lam,
-        detection_weight=detection_weight,
-        constraint=constraint,
-        target=target,
-        solver=solver,
-        tol=tol,
-        max_passes=max_passes,
-        restarts=restarts,
-        seed=seed,
-        on_infeasible="raise" if strict else "skip",
-    )
-    with warnings_in_a_line(), progress_line() as report:
-        model.fit(corpus, callback=report)
-    model.save(out)
-    _show_result(model.result_, corpus, out, json)
+    If it is interrupted, the same command goes on where it was.
+    """
+    try:
+        found = run(out, videos or [], call.params)
+    except KeyboardInterrupt:
+        complain("interrupted: the same command goes on from here")
+        raise typer.Exit(130) from None
+    found.show(json)
+    if options["open_page"] and not show_page(found.workspace.report):
+        complain(f"there is no desktop to show {found.workspace.report} on")
 
 
-def predict(
-    result: Annotated[Path, typer.Argument(help="The result folder that fit wrote.")],
-    source: Source,
-    out: Out,
-    json: AsJson = False,
-) -> None:
-    """Label clips that were not in the fit, with the classifiers it learned."""
-    from objectstates.discovery import JointDiscovery
-    from objectstates.result import ARTEFACT
+class Found:
+    """What a discovery found and what it cost, for people and for scripts."""
 
-    if ARTEFACT.check_target(out) == result.resolve():
-        raise ResultError(f"{out} is the model itself: choose another folder for the predictions")
-    model = JointDiscovery.load(result)
-    corpus = _read(source)
-    with warnings_in_a_line():
-        predicted = model.predict(corpus)
-    predicted.save(out)
-    _show_result(predicted, corpus, out, json)
+    def __init__(
+        self,
+        workspace: Workspace,
+        corpus: Corpus,
+        result: Result,
+        observed: Report,
+        kept: dict[str, bool],
+    ) -> None:
+        from objectstates.inspection import describe_clips
 
+        self.workspace, self.corpus, self.result = workspace, corpus, result
+        self.observed, self.kept = observed, kept
+        self.clips = describe_clips(result)
 
-def inspect(
-    path: Annotated[Path, typer.Argument(help="A corpus folder, a .mat, or a result folder.")],
-    json: AsJson = False,
-) -> None:
-    """Say what a corpus or a result holds, and what it lacks."""
-    from objectstates import inspection
-    from objectstates.result import ARTEFACT, Result
+    @property
+    def precision(self) -> dict[str, dict[str, float]]:
+        """By method, where the truth is known."""
+        from objectstates.inspection import describe_beside_baselines
 
-    if (path / ARTEFACT.header).is_file():
-        facts = inspection.describe_result(Result.load(path))
-    else:
-        facts = inspection.describe_corpus(_read(path))
-    show(facts, json)
+        return describe_beside_baselines(self.result, self.corpus)
 
+    def show(self, json: bool) -> None:
+        if json:
+            from json import dumps
 
-def _read(source: Path) -> Corpus:
-    from objectstates.corpus import Corpus
-    from objectstates.interop.authors import read_authors
+            print(dumps(self.facts(), indent=1))
+            return
+        print_table(_clip_table(self.clips))
+        if precision := self.precision:
+            print_table(_precision_table(precision))
+        if "duality_gap" in self.result.summary:
+            print(certificate(self.result.summary))
+        print(f"report: {printable(str(self.workspace.report))}")
 
-    if source.is_dir():
-        return Corpus.load(source)
-    if not source.exists():
-        raise CorpusError(f"{source} does not exist")
-    if source.suffix.lower() == ".mat":
-        return read_authors(source)
-    raise CorpusError(f"{source} is neither a corpus folder nor a .mat file")
-
-
-def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:
-    """All of the result's header for scripts, what matters of it for people."""
-    from objectstates import inspection
-
-    facts = {**inspection.describe_result(result), **inspection.describe_precision(result, corpus)}
-    if not json:
-        wanted = ("corpus", "labels", "objective", "certificate", "skipped", "seconds",
-                  "state_precision", "state_recall", "action_precision")  # fmt: skip
-        if "duality_gap" in facts:
-            facts["certificate"] = certificate(result.summary)
-        facts = {name: facts[name] for name in wanted if name in facts}
-    show({**facts, "written_to": str(out)}, json)
+    def facts(self) -> dict[str, Any]:
+        return {
+            "clips": self.clips,
+            "precision": self.precision,
+            "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
+            "failed": [f"{clip}: {reason}" for clip, reason in self.observed.failed],
+            "observed": self.observed.observed,
+            "from_cache": self.observed.kept,
+            "kept": sorted(stage for stage, kept in self.kept.items() if kept),
+            "corpus": str(self.workspace.corpus),
+            "result": str(self.workspace.result),
+            "report": str(self.workspace.report),
+        }
 
 
-def certificate(summary: dict[str, Any]) -> str:
-    """How far from optimal the relaxed solution is, in words."""
-    gap, objective = summary["duality_gap"], summary["relaxed_objective"]
-    passes = f"after {summary['passes']} passes"
-    if not gap < objective:  # alone, states or actions can cost next to nothing
-        return f"duality gap {gap:.1e} at a relaxed objective of {objective:.1e} {passes}"
-    return f"duality gap {gap / objective:.1%} of the relaxed objective {passes}"
+def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
+    """All stages, each with its own line of progress."""
+    from objectstates.sources import find_clips
+    from objectstates.truth import read_truth
+    from objectstates.workspace import Workspace
+
+    settings, model = settings_from(options), model_of(options)
+    spans = find_clips(videos, options["clips"])
+    if not spans:
+        raise VideoError("there is no clip to read: name videos, folders or a list of clips")
+    known = None if options["truth"] is None else read_truth(options["truth"])
+    workspace = Workspace(out)
+    means = means_from(options)
+    with warnings_in_a_line(), observing() as watch:
+        corpus, observed = workspace.ingest(spans, settings, truth=known, **means, progress=watch)
+    tell(observed)
+    configuration = effective("discover", options)
+    with warnings_in_a_line(), progress_line() as told:
+        result, fit_kept = workspace.fit(
+            corpus, model, configuration=configuration, callback=told
+        )  # fmt: skip
+    with reading_videos() as seen:
+        report_kept = workspace.write_report(result, processes=options["processes"], progress=seen)
+    kept = {"ingest": observed.observed == 0, "fit": fit_kept, "report": report_kept}
+    return Found(workspace, corpus, result, observed, kept)
 
 
-@contextmanager
-def progress_line() -> Iterator[Callable[[FitProgress], None]]:
-    """A live line on stderr: pass, objective, gap. Nothing where stderr is not a terminal."""
-    from rich.console import Console
+def _clip_table(clips: list[dict[str, Any]]) -> Any:
+    table = make_table("clip", "state 1", "action", "state 2", "confidence")
+    for clip in clips:
+        action = [] if clip["action"] is None else [clip["action"]]
+        table.add_row(
+            printable(clip["clip"]),
+            *(_intervals(found) for found in (clip["state_1"], action, clip["state_2"])),
+            f"{clip['confidence']:.2f}",
+        )
+    return table
 
-    with Console(stderr=True).status("factorising") as status:
 
-        def report(progress: FitProgress) -> None:
-            share = progress.gap / progress.objective if progress.objective > 0 else 0.0
-            status.update(
-                f"{progress.stage}, run {progress.restart + 1}, pass {progress.passes}: "
-                f"objective {progress.objective:.4e}, gap {share:.1%}, "
-                f"rounded {progress.rounded:.4e}"
-            )
+def _intervals(found: list[tuple[float, float]]) -> str:
+    return ", ".join(f"{start:.1f}-{end:.1f} s" for start, end in found) or "-"
 
-        yield report
+
+def _precision_table(rows: dict[str, dict[str, float]]) -> Any:
+    table = make_table("precision", "states", "action")
+    for name, row in rows.items():
+        table.add_row(name, *(number(row.get(side, nan)) for side in ("states", "action")))
+    return table

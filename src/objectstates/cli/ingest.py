@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from objectstates.cli.configuration import Config
 from objectstates.cli.output import complain, show
 from objectstates.settings import ChunkKind
 
 if TYPE_CHECKING:
-    from objectstates.ingest import Progress, Report
+    from objectstates.ingest import IngestSettings, Progress, Report
 
 detector_commands = typer.Typer(
     help="Learn a detector from a few dozen boxes, and judge it.", no_args_is_help=True
 )
 
 Labels = Annotated[Path, typer.Argument(help="Boxes in COCO format.")]
-ObjectName = Annotated[str | None, typer.Option("--object", help="The object's name.")]
+Videos = Annotated[
+    list[Path] | None, typer.Argument(help="Video files, folders, or CSV lists of clips.")
+]
+ObjectName = Annotated[
+    str | None, typer.Option("--object", help="The object's name, such as drawer.")
+]
 
 
 def ingest(
-    videos: Annotated[
-        list[Path] | None, typer.Argument(help="Video files, folders, or CSV lists of clips.")
-    ] = None,
+    call: typer.Context,
+    videos: Videos = None,
     out: Annotated[Path, typer.Option(help="The corpus folder to write.")] = ...,  # type: ignore[assignment]
     object_name: ObjectName = None,
     detector: Annotated[
@@ -54,55 +60,37 @@ def ingest(
     max_side: Annotated[int, typer.Option(help="Bring larger frames down to this size.")] = 480,
     image_fps: Annotated[float, typer.Option(help="Frame rate of folders of images.")] = 25.0,
     device: Annotated[str, typer.Option(help="Where torch models run: cpu or cuda.")] = "cpu",
-    processes: Annotated[int | None, typer.Option(help="Default: one per core.")] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="Where to keep what was computed; default: user's cache.")
+    processes: Annotated[
+        int | None, typer.Option(help="How many at a time; one per core unless given.")
     ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep nothing.")] = False,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Where to keep what was computed, if not in the user's cache."),
+    ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Keep nothing of what was computed.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the codebooks.")] = 0,
     strict: Annotated[bool, typer.Option(help="Stop at the first video with a problem.")] = False,
+    config: Config = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Turn videos into the corpus that fit reads."""
-    from objectstates.cache import cache_folder
     from objectstates.corpus import Corpus
     from objectstates.corpus_io import ARTEFACT
-    from objectstates.engine import default_processes
-    from objectstates.ingest import IngestSettings, ingest, settings_of
+    from objectstates.ingest import ingest, settings_of
     from objectstates.sources import find_clips
 
     ARTEFACT.check_target(out)
     model = Corpus.load(like) if like is not None else None
-    settings = (
-        settings_of(model)
-        if model is not None
-        else IngestSettings(
-            detector=detector,
-            object_name=object_name,
-            threshold=threshold,
-            appearance=appearance,
-            chunks=chunks,
-            device=device,
-            tracklet_seconds=tracklet_seconds,
-            context=context,
-            max_side=max_side,
-            image_fps=image_fps,
-            seed=seed,
-        )
-    )
+    settings = settings_of(model) if model is not None else settings_from(call.params)
     spans = find_clips(videos or [], clips)
-    with _bar() as watch:
+    with observing() as watch:
         corpus, report = ingest(
-            spans,
-            settings,
-            cache=None if no_cache else cache or cache_folder() / "ingest",
-            processes=processes or default_processes(),
-            like=model,
-            strict=strict,
-            progress=watch,
+            spans, settings, **means_from(call.params), like=model, progress=watch
         )
     corpus.save(out)
-    _tell(report)
+    tell(report)
     show(
         {
             "clips": len(corpus),
@@ -154,7 +142,29 @@ def evaluate(
     )
 
 
-def _tell(report: Report) -> None:
+def settings_from(options: Mapping[str, Any]) -> IngestSettings:
+    """What decides the corpus, of the options of the command line."""
+    from objectstates.ingest import IngestSettings
+
+    names = [setting.name for setting in fields(IngestSettings)]
+    return IngestSettings(**{name: options[name] for name in names})
+
+
+def means_from(options: Mapping[str, Any]) -> dict[str, Any]:
+    """How a corpus is made, of the options of the command line; none of it changes the corpus."""
+    from objectstates.cache import cache_folder
+    from objectstates.engine import default_processes
+
+    cache = options["cache"] or cache_folder() / "ingest"
+    return {
+        "cache": None if options["no_cache"] else cache,
+        "processes": options["processes"] or default_processes(),
+        "strict": options["strict"],
+    }
+
+
+def tell(report: Report) -> None:
+    """Warn of clips that could not be read, or only in part."""
     for problem in report.problems:
         complain(f"warning: {problem}")
     for clip, reason in report.failed:
@@ -162,7 +172,7 @@ def _tell(report: Report) -> None:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[Progress], None]]:
+def observing() -> Iterator[Callable[[Progress], None]]:
     """Clips done, frames per second and time left, on stderr; nothing without a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn

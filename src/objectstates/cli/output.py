@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -78,3 +80,13 @@ def warnings_in_a_line() -> Iterator[None]:
         yield
     for warning in caught:
         complain(f"warning: {warning.message}")
+
+
+def show_page(path: Path) -> bool:
+    """Show a file in the user's browser, where there is a desktop; says whether there is."""
+    import webbrowser
+
+    unseen = sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+    return not unseen and webbrowser.open(path.resolve().as_uri())

@@ -1,0 +1,132 @@
+"""How heavy the page is, and how soon it is seen: ``python -m benchmarks.report [--clips 500]``.
+
+Of a small and a large result on drawn videos: seconds to write the page, its megabytes, and in
+Debian's chromium the milliseconds to the first paint, until the page is loaded, to sort all rows,
+and between two frames while all of it is scrolled through, 400 pixels a frame. The small page tells
+what the machine and the browser cost by themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.browser import REMEDY, address, browser, has_browser
+from benchmarks.ingest import RESULTS, SIZE, draw_video
+from objectstates import Corpus, JointDiscovery, Result, write_report
+from objectstates.synthetic import synthetic_corpus
+
+N_VIDEOS = 20  # that the clips share
+
+SCROLL = """
+const done = arguments[0], gaps = [];
+document.documentElement.style.scrollBehavior = "auto";
+let last = performance.now();
+const step = () => {
+  const now = performance.now();
+  gaps.push(now - last);
+  last = now;
+  scrollBy(0, 400);
+  const rest = document.documentElement.scrollHeight - innerHeight - scrollY;
+  if (rest > 1) requestAnimationFrame(step);
+  else done(gaps.sort((a, b) => a - b)[Math.floor(gaps.length / 2)]);
+};
+requestAnimationFrame(step);
+"""
+
+
+def with_videos(corpus: Corpus, videos: list[Path], seed: int = 0) -> Corpus:
+    """Synthetic clips given videos, and for every tracklet a box that drifts, 25 times a second."""
+    rng = np.random.default_rng(seed)
+    boxes = []
+    for start, end in zip(corpus.tracklets.start, corpus.tracklets.end, strict=True):
+        times = np.arange(start, end, 0.04)
+        x, y = rng.uniform(0, SIZE[0] - 90), rng.uniform(0, SIZE[1] - 70)
+        drift = np.cumsum(rng.normal(0, 0.5, (len(times), 2)), axis=0)
+        corner = np.array([x, y]) + drift
+        boxes.append(np.column_stack([times, corner, corner + np.array([80, 60])]))
+    offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in boxes])])
+    names = tuple(str(videos[n % len(videos)]) for n in range(len(corpus)))
+    tracklets = replace(corpus.tracklets, boxes=np.concatenate(boxes), box_offsets=offsets)
+    return replace(corpus, tracklets=tracklets, videos=names)
+
+
+def draw_result(n_clips: int, folder: Path, seed: int = 0) -> Result:
+    """A result on clips of 20 s whose videos can be played."""
+    folder.mkdir(exist_ok=True)
+    videos = [draw_video(folder / f"video{i}.mp4", 20, i) for i in range(min(N_VIDEOS, n_clips))]
+    corpus = with_videos(synthetic_corpus(n_clips=n_clips, seed=seed), videos)
+    return JointDiscovery(max_passes=60, seed=seed).fit(corpus).result_
+
+
+def look(page: Path) -> dict[str, float]:
+    """Milliseconds, medians of three visits."""
+    visits = []
+    for _ in range(3):
+        with browser() as driver:
+            driver.get(address(page))
+            paint = driver.execute_script(
+                "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
+            )
+            loaded = driver.execute_script(
+                "return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
+            )
+            sorting = driver.execute_script(
+                "const begin = performance.now(); const sort = document.getElementById('sort');"
+                "sort.value = 'name'; sort.dispatchEvent(new Event('input', {bubbles: true}));"
+                "document.body.getBoundingClientRect(); return performance.now() - begin"
+            )
+            driver.set_script_timeout(120)
+            frame = driver.execute_async_script(SCROLL)
+            visits.append((paint, loaded, sorting, frame))
+    names = ("first_paint_ms", "loaded_ms", "sort_ms", "scroll_frame_ms")
+    return {name: median(visit[k] for visit in visits) for k, name in enumerate(names)}
+
+
+def measure(n_clips: int, folder: Path) -> dict[str, Any]:
+    result = draw_result(n_clips, folder)
+    begin = time.perf_counter()
+    page = write_report(result, folder / "report.html")
+    written = time.perf_counter() - begin
+    facts = {"clips": n_clips, "write_s": written, "megabytes": page.stat().st_size / 1e6}
+    return {**facts, **(look(page) if has_browser() else {})}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clips", type=int, default=500)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="objectstates-"))
+    try:
+        rows = [measure(n, folder / str(n)) for n in (5, options.clips)]
+    finally:
+        shutil.rmtree(folder)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "report.json").write_text(json.dumps(rows, indent=1) + "\n")
+    show(rows)
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*(name.replace("_", " ") for name in rows[-1]))
+    for row in rows:
+        table.add_row(*(f"{value:.4g}" for value in row.values()))
+    console = Console()
+    console.print(table)
+    if not has_browser():
+        console.print(REMEDY)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The command that writes results in other people's formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from objectstates.cli.output import complain, show
+from objectstates.settings import ExportFormat
+
+
+def export(
+    result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
+    to: Annotated[ExportFormat, typer.Option(help="The format.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; an earlier export is replaced.")],
+    videos: Annotated[
+        Path | None, typer.Option(help="Where the videos are now, if they were moved.")
+    ] = None,
+    fps: Annotated[
+        float | None, typer.Option(help="coco, crops, rerun: pictures per second of video.")
+    ] = None,
+    context: Annotated[
+        float | None, typer.Option(help="crops: enlarge boxes by this factor; default 1.25.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="labelstudio: the address under which videos are served.")
+    ] = None,
+    images: Annotated[
+        bool | None, typer.Option("--images/--no-images", help="coco: write the pictures too.")
+    ] = None,
+    all_tracklets: Annotated[
+        bool | None, typer.Option("--all", help="Also tracklets without a state, as state 0.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Write a result for spreadsheets, players, labelling tools, viewers or training."""
+    from objectstates.export import export
+    from objectstates.result import Result
+
+    options = {
+        "videos": videos,
+        "fps": fps,
+        "context": context,
+        "url": url,
+        "images": images,
+        "all_tracklets": all_tracklets,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    done = export(Result.load(result), to, out, **given)
+    for problem in done.problems:
+        complain(f"warning: {problem}")
+    show({"format": to, "files": len(done.files), "problems": len(done.problems),
+          "written_to": str(out)}, json)  # fmt: skip

@@ -1,0 +1,176 @@
+"""Commands on a corpus: fit, predict, inspect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from objectstates.cli.configuration import Config, effective
+from objectstates.cli.output import show, warnings_in_a_line
+from objectstates.errors import CorpusError, ResultError
+from objectstates.settings import ConstraintName, Labelling, Solver, Target, TimeUnit
+
+if TYPE_CHECKING:
+    from objectstates.corpus import Corpus
+    from objectstates.discovery import FitProgress, JointDiscovery
+    from objectstates.result import Result
+
+Source = Annotated[
+    Path, typer.Argument(help="A corpus folder, or a features_*.mat of the authors' release.")
+]
+Out = Annotated[Path, typer.Option(help="Folder to write; an earlier result there is replaced.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+
+
+def fit(
+    call: typer.Context,
+    source: Source,
+    out: Out,
+    nu: Annotated[float, typer.Option(help="Coupling of states and action.")] = 2.0,
+    mu: Annotated[float, typer.Option(help="Ridge weight of the state classifier.")] = 1e-4,
+    lam: Annotated[float, typer.Option(help="Ridge weight of the action classifier.")] = 1e-2,
+    detection_weight: Annotated[float, typer.Option(help="Weight of the detector's scores.")] = 0.0,
+    time_unit: Annotated[
+        TimeUnit,
+        typer.Option(help="What the coupling measures time in; the paper has seconds, and nu 1."),
+    ] = "clip",
+    labelling: Annotated[
+        Labelling,
+        typer.Option(help="All tracklets that look alike, or the paper's, about one per state."),
+    ] = "held_out",
+    constraint: Annotated[
+        ConstraintName, typer.Option(help="Tracklets per state and clip.")
+    ] = "at_least_one",
+    target: Annotated[Target, typer.Option(help="What is sought.")] = "joint",
+    solver: Annotated[
+        Solver, typer.Option(help="Frank-Wolfe clip by clip, or the paper's full steps.")
+    ] = "block",
+    tol: Annotated[float, typer.Option(help="Stop at this relative duality gap ...")] = 0.01,
+    max_passes: Annotated[int, typer.Option(help="... or after this many passes.")] = 500,
+    restarts: Annotated[int, typer.Option(help="Runs from different random labels.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+    strict: Annotated[bool, typer.Option(help="Stop if a clip cannot be labelled.")] = False,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """Discover the states and the action in all clips of a corpus."""
+    from objectstates.result import ARTEFACT
+
+    ARTEFACT.check_target(out)
+    corpus = _read(source)
+    model = model_of(call.params)
+    with warnings_in_a_line(), progress_line() as report:
+        model.fit(corpus, callback=report)
+    configuration = effective("fit", call.params)
+    result = replace(
+        model.result_, summary={**model.result_.summary, "configuration": configuration}
+    )
+    result.save(out)
+    _show_result(result, corpus, out, json)
+
+
+def model_of(options: Mapping[str, Any]) -> JointDiscovery:
+    """The estimator that the options of the command line describe."""
+    from objectstates.discovery import JointDiscovery
+
+    known = {setting.name for setting in fields(JointDiscovery)}
+    chosen = {name: value for name, value in options.items() if name in known}
+    return JointDiscovery(**chosen, on_infeasible="raise" if options["strict"] else "skip")
+
+
+def predict(
+    result: Annotated[Path, typer.Argument(help="The result folder that fit wrote.")],
+    source: Source,
+    out: Out,
+    json: AsJson = False,
+) -> None:
+    """Label clips that were not in the fit, with the classifiers it learned."""
+    from objectstates.discovery import JointDiscovery
+    from objectstates.result import ARTEFACT
+
+    if ARTEFACT.check_target(out) == result.resolve():
+        raise ResultError(f"{out} is the model itself: choose another folder for the predictions")
+    model = JointDiscovery.load(result)
+    corpus = _read(source)
+    with warnings_in_a_line():
+        predicted = model.predict(corpus)
+    predicted.save(out)
+    _show_result(predicted, corpus, out, json)
+
+
+def inspect(
+    path: Annotated[
+        Path, typer.Argument(help="A corpus folder, a .mat, a result folder, or that of discover.")
+    ],
+    json: AsJson = False,
+) -> None:
+    """Say what a corpus or a result holds, and what it lacks."""
+    from objectstates import inspection
+    from objectstates.result import ARTEFACT, Result
+
+    if (path / "result" / ARTEFACT.header).is_file():
+        path = path / "result"  # of a folder that discover wrote
+    if (path / ARTEFACT.header).is_file():
+        facts = inspection.describe_result(Result.load(path))
+    else:
+        facts = inspection.describe_corpus(_read(path))
+    show(facts, json)
+
+
+def _read(source: Path) -> Corpus:
+    from objectstates.corpus import Corpus
+    from objectstates.interop.authors import read_authors
+
+    if source.is_dir():
+        return Corpus.load(source)
+    if not source.exists():
+        raise CorpusError(f"{source} does not exist")
+    if source.suffix.lower() == ".mat":
+        return read_authors(source)
+    raise CorpusError(f"{source} is neither a corpus folder nor a .mat file")
+
+
+def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:
+    """All of the result's header for scripts, what matters of it for people."""
+    from objectstates import inspection
+
+    facts = {**inspection.describe_result(result), **inspection.describe_precision(result, corpus)}
+    if not json:
+        wanted = ("corpus", "labels", "objective", "certificate", "skipped", "seconds",
+                  "state_precision", "state_recall", "action_precision")  # fmt: skip
+        if "duality_gap" in facts:
+            facts["certificate"] = certificate(result.summary)
+        facts = {name: facts[name] for name in wanted if name in facts}
+    show({**facts, "written_to": str(out)}, json)
+
+
+def certificate(summary: dict[str, Any]) -> str:
+    """How far from optimal the relaxed solution is, in words."""
+    gap, objective = summary["duality_gap"], summary["relaxed_objective"]
+    passes = f"after {summary['passes']} passes"
+    if not gap < objective:  # alone, states or actions can cost next to nothing
+        return f"duality gap {gap:.1e} at a relaxed objective of {objective:.1e} {passes}"
+    return f"duality gap {gap / objective:.1%} of the relaxed objective {passes}"
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[FitProgress], None]]:
+    """A live line on stderr: pass, objective, gap. Nothing where stderr is not a terminal."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("factorising") as status:
+
+        def report(progress: FitProgress) -> None:
+            share = progress.gap / progress.objective if progress.objective > 0 else 0.0
+            status.update(
+                f"{progress.stage}, run {progress.restart + 1}, pass {progress.passes}: "
+                f"objective {progress.objective:.4e}, gap {share:.1%}, "
+                f"rounded {progress.rounded:.4e}"
+            )
+
+        yield report

@@ -1,0 +1,7 @@
+"""Results in other people's formats: `export` is the one verb, one file per family of formats."""
+
+from __future__ import annotations
+
+from objectstates.export.registry import FORMATS, Exported, export
+
+__all__ = ["FORMATS", "Exported", "export"]

@@ -1,0 +1,97 @@
+"""COCO: boxes on frames, for the training of detectors and for most tools that know boxes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from objectstates.clips import Box
+from objectstates.errors import ExportError
+from objectstates.export.findings import Findings, FoundClip, FoundTracklet
+from objectstates.export.names import number
+from objectstates.export.sampling import check_fps, sample_times, write_jpeg
+from objectstates.export.videos import SeenVideo, seen_videos
+
+
+def write_coco(
+    findings: Findings,
+    folder: Path,
+    *,
+    fps: float = 5.0,
+    images: bool = True,
+    all_tracklets: bool = False,
+) -> list[str]:
+    """``annotations.json``, and ``images/`` unless they are not wanted.
+
+    Images are frames at times of boxes, ``fps`` of them per second at most. Beside COCO's own
+    fields they have ``video`` and ``time`` in seconds. Annotations have ``attributes``.
+    """
+    check_fps(fps)
+    problems: list[str] = []
+    data: dict[str, list[dict[str, Any]]] = {"images": [], "annotations": []}
+    for video in seen_videos(findings, problems):
+        boxed = [(clip, t) for clip in video.clips for t in clip.shown(all_tracklets)]
+        times = sample_times((b.time for _, t in boxed for b in t.tracklet.boxes), fps)
+        first = len(data["images"]) + 1
+        pictures = {time: _image(video, time, first + i) for i, time in enumerate(times)}
+        if images:
+            read = set()
+            for time, frame in video.frames_at(times, problems):
+                read.add(time)
+                write_jpeg(folder / "images" / pictures[time]["file_name"], frame.image)
+            pictures = {time: pictures[time] for time in times if time in read}
+        data["images"] += pictures.values()
+        for clip, tracklet in boxed:
+            boxes = video.boxes(clip, tracklet, problems)
+            _annotate(clip, tracklet, boxes, pictures, data["annotations"])
+    if not data["annotations"]:
+        raise ExportError(f"no box has a state: {'; '.join(problems) or 'seek states, or --all'}")
+    category = {"id": 1, "name": findings.label, "supercategory": ""}
+    _write(folder / "annotations.json", {**data, "categories": [category]})
+    return problems
+
+
+def _image(video: SeenVideo, time: float, id: int) -> dict[str, Any]:
+    return {
+        "id": id,
+        "file_name": f"{video.name}/{round(time * 1000):08d}.jpg",
+        "width": video.info.width,
+        "height": video.info.height,
+        "video": video.video,
+        "time": time,
+    }
+
+
+def _annotate(
+    clip: FoundClip,
+    found: FoundTracklet,
+    boxes: list[Box],
+    pictures: dict[float, dict[str, Any]],
+    annotations: list[dict[str, Any]],
+) -> None:
+    for box in boxes:
+        if box.time not in pictures:
+            continue
+        width, height = box.x2 - box.x1, box.y2 - box.y1
+        annotations.append(
+            {
+                "id": len(annotations) + 1,
+                "image_id": pictures[box.time]["id"],
+                "category_id": 1,
+                "bbox": [box.x1, box.y1, width, height],
+                "area": width * height,
+                "iscrowd": 0,
+                "score": found.tracklet.score,
+                "attributes": {
+                    "state": found.state,
+                    "score": number(found.score),
+                    "tracklet": found.index,
+                    "clip": clip.clip.id,
+                },
+            }
+        )
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    path.write_text(json.dumps(data, allow_nan=False) + "\n", encoding="ascii")

@@ -1,0 +1,150 @@
+"""Label Studio: pre-annotations of videos, to look at and to correct by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from objectstates.clips import Box
+from objectstates.export.findings import Findings, FoundClip
+from objectstates.export.names import number
+from objectstates.export.videos import SeenVideo, seen_videos
+
+LOCAL_FILES = "/data/local-files/?d="
+"""Where Label Studio serves files of its machine, by the path from its document root."""
+
+# Labels hold no names of users: Label Studio would take a dollar sign in them for a variable.
+_CONFIG = """<View>
+  <Labels name="states" toName="video">
+    <Label value="state 1" background="#1f77b4"/>
+    <Label value="state 2" background="#ff7f0e"/>
+    <Label value="no state" background="#7f7f7f"/>
+  </Labels>
+  <Video name="video" value="$video" frameRate="$fps" timelineHeight="120"/>
+  <VideoRectangle name="box" toName="video"/>
+  <TimelineLabels name="timeline" toName="video">
+    <Label value="state 1" background="#1f77b4"/>
+    <Label value="action" background="#d62728"/>
+    <Label value="state 2" background="#ff7f0e"/>
+  </TimelineLabels>
+</View>
+"""
+
+
+def write_labelstudio(
+    findings: Findings, folder: Path, *, url: str | None = None, all_tracklets: bool = False
+) -> list[str]:
+    """``tasks.json``, a task per video to import, and ``config.xml``, the labelling interface.
+
+    url : before the name of each video; else the video is one of Label Studio's local files, with
+        the document root ``/``.
+    """
+    problems: list[str] = []
+    tasks = []
+    for video in seen_videos(findings, problems):
+        regions = [
+            region
+            for n, found in enumerate(video.clips)
+            for region in _regions(video, n, found, all_tracklets, problems)
+        ]
+        confidence = sum(found.confidence for found in video.clips) / len(video.clips)
+        tasks.append(
+            {
+                "data": {
+                    "video": _address(video, url),
+                    "fps": video.info.fps,
+                    "object": findings.object_name,
+                    "clips": [found.clip.id for found in video.clips],
+                },
+                "predictions": [
+                    {"model_version": "objectstates", "score": confidence, "result": regions}
+                ],
+            }
+        )
+    text = json.dumps(tasks, indent=1, allow_nan=False)
+    (folder / "tasks.json").write_text(text + "\n", encoding="ascii")
+    (folder / "config.xml").write_text(_CONFIG, encoding="utf-8")
+    return problems
+
+
+def _address(video: SeenVideo, url: str | None) -> str:
+    path = Path(os.path.abspath(video.info.path))
+    if url is not None:
+        return url.rstrip("/") + "/" + quote(path.name)
+    return LOCAL_FILES + quote(path.relative_to(path.anchor).as_posix())
+
+
+def _regions(
+    video: SeenVideo, n: int, found: FoundClip, all_tracklets: bool, problems: list[str]
+) -> list[dict[str, Any]]:
+    shown = found.shown(all_tracklets)
+    tracks = [(t, _sequence(video, video.boxes(found, t, problems))) for t in shown]
+    regions = [
+        {
+            "id": f"box-{n}-{t.index}",
+            "type": "videorectangle",
+            "from_name": "box",
+            "score": number(t.score),
+            "meta": {"text": [found.clip.id]},
+            "value": {
+                "framesCount": _count(video),
+                "duration": video.info.duration,
+                "sequence": sequence,
+                "labels": [f"state {t.state}" if t.state else "no state"],
+            },
+        }
+        for t, sequence in tracks
+        if sequence
+    ]
+    regions += [
+        {
+            "id": f"time-{n}-{i}",
+            "type": "timelinelabels",
+            "from_name": "timeline",
+            "score": number(segment.score),
+            "meta": {"text": [found.clip.id]},
+            "value": {
+                "ranges": [_range(video, segment.start, segment.end)],
+                "timelinelabels": [segment.what.replace("_", " ")],
+            },
+        }
+        for i, segment in enumerate(found.segments())
+    ]
+    return [{**region, "to_name": "video", "origin": "prediction"} for region in regions]
+
+
+def _count(video: SeenVideo) -> int:
+    return max(1, round(video.info.duration * video.info.fps))
+
+
+def _frame(video: SeenVideo, time: float) -> int:
+    """Label Studio counts from 1 and takes the frame rate for constant, as players do."""
+    return min(max(round(time * video.info.fps) + 1, 1), _count(video))
+
+
+def _range(video: SeenVideo, start: float, end: float) -> dict[str, int]:
+    """Frames from the first to the last, both included."""
+    first = _frame(video, start)
+    return {"start": first, "end": max(first, _frame(video, end) - 1)}
+
+
+def _sequence(video: SeenVideo, boxes: list[Box]) -> list[dict[str, Any]]:
+    """Boxes in percent of the frame; after the last of them there is nothing."""
+    by_frame = {_frame(video, box.time): box for box in boxes}
+    width, height = video.info.width / 100, video.info.height / 100
+    return [
+        {
+            "frame": frame,
+            "time": box.time,
+            "enabled": box is not boxes[-1],
+            "rotation": 0,
+            "x": box.x1 / width,
+            "y": box.y1 / height,
+            "width": (box.x2 - box.x1) / width,
+            "height": (box.y2 - box.y1) / height,
+        }
+        for frame, box in by_frame.items()
+    ]

@@ -1,0 +1,141 @@
+"""Which formats there are, what each needs, and the verb that writes them all.
+
+Every export is a folder, written under a temporary name and renamed. Its ``export.json`` lists the
+files: a folder that holds anything else is never replaced.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from objectstates.errors import ExportError, SettingError
+from objectstates.storage import Artefact
+
+if TYPE_CHECKING:
+    from objectstates.result import Result
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format.
+
+    module : its file in this folder, with ``write_FORMAT(findings, folder, **options)``, which
+        returns what had to be left out and why.
+    named : whether clips must name their videos.
+    seen : whether the videos must be there to be read; such formats take the option ``videos``.
+    boxed : whether tracklets must have boxes.
+    options : names of the options.
+    """
+
+    module: str
+    named: bool = False
+    seen: bool = False
+    boxed: bool = False
+    options: tuple[str, ...] = ()
+
+
+FORMATS = {
+    "csv": Format("tables"),
+    "jsonl": Format("tables"),
+    "webvtt": Format("captions", named=True),
+    "coco": Format("coco", True, True, True, ("fps", "images", "all_tracklets", "videos")),
+    "cvat": Format("cvat", True, True, True, ("all_tracklets", "videos")),
+    "labelstudio": Format("labelstudio", True, True, True, ("url", "all_tracklets", "videos")),
+    "rerun": Format("recording", True, True, True, ("fps", "all_tracklets", "videos")),
+    "crops": Format("crops", True, True, True, ("fps", "context", "videos")),
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    files : paths within the folder.
+    problems : what was left out and why, named; empty when all of the result is there.
+    """
+
+    files: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+class _ExportFolder(Artefact):
+    """An artefact whose header lists its files, for their names follow the clips'."""
+
+    def is_ours(self, place: Path) -> bool:
+        if not place.is_dir():
+            return False
+        present = _files(place)
+        if not present:
+            return not any(place.iterdir())
+        try:
+            header = json.loads((place / self.header).read_text(encoding="utf-8"))
+            return header["format_version"] is not None and present <= {
+                self.header,
+                *header["files"],
+            }
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return False
+
+
+ARTEFACT = _ExportFolder(header="export.json", version=1, files=frozenset(), error=ExportError)
+
+
+def export(result: Result, format: str, out: str | Path, **options: Any) -> Exported:
+    """Write a result in one of `FORMATS` as the folder ``out``; an earlier export is replaced.
+
+    A video that cannot be read is left out and named; if none can, nothing is written.
+
+    options :
+        videos : folder in which to look for videos that are not where the result says.
+        fps : coco: images per second of video, 5. crops: crops per second; one per tracklet unless
+            given. rerun: frames per second of videos that cannot be embedded as they are, 10.
+        images : coco: whether to write the pictures too; True.
+        context : crops: factor by which boxes are enlarged, 1.25.
+        url : labelstudio: where the videos are served, else Label Studio's local files.
+        all_tracklets : also the tracklets that were given no state, as state 0.
+    """
+    if format not in FORMATS:
+        raise SettingError(f"format {format!r} is not known: choose from {', '.join(FORMATS)}")
+    kind = FORMATS[format]
+    for name in options:
+        if name not in kind.options:
+            known = ", ".join(kind.options) or "none"
+            raise SettingError(f"{format} has no option {name}; its options: {known}")
+    _check_needs(result, format, kind)
+    from objectstates.export.findings import Findings
+
+    write = getattr(import_module(f"objectstates.export.{kind.module}"), f"write_{format}")
+    findings = Findings.of(result, options.pop("videos", None))
+    with ARTEFACT.writing(out) as folder:
+        problems = tuple(dict.fromkeys(write(findings, folder, **options)))
+        files = tuple(sorted(_files(folder)))
+        if not files:
+            raise ExportError(f"nothing to write as {format}: {'; '.join(problems)}")
+        facts = {"format": format, "files": files, "problems": problems}
+        ARTEFACT.write_header(folder, facts)
+    return Exported(files, problems)
+
+
+def _check_needs(result: Result, format: str, kind: Format) -> None:
+    if kind.named and not any(result.corpus.videos):
+        raise ExportError(
+            f"{format} needs videos, but the clips of this result name none: "
+            "choose csv or jsonl, or ingest videos and fit them"
+        )
+    if kind.boxed and not len(result.corpus.tracklets.boxes):
+        raise ExportError(
+            f"{format} needs boxes, but the tracklets of this result have none: "
+            "choose csv, jsonl or webvtt, or ingest videos and fit them"
+        )
+
+
+def _files(folder: Path) -> set[str]:
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    }

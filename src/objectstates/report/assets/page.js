@@ -1,0 +1,641 @@
+"use strict";
+// The list of clips: filled where it is looked at, sorted, filtered, and played.
+(() => {
+  const facts = JSON.parse(document.getElementById("facts").textContent);
+  const clips = facts.clips;
+  const [low, high] = facts.scale;
+  const list = document.getElementById("clips");
+  const rows = new Map([...list.children].map((row) => [Number(row.dataset.clip), row]));
+  const tip = document.getElementById("tip");
+  const TRUTHS = ["not the object", "state 1", "state 2", "ambiguous"];
+  const SVG = "http://www.w3.org/2000/svg";
+
+  // --- small tools -----------------------------------------------------------------------------
+
+  function element(tag, className = "", text = "") {
+    const made = document.createElement(tag);
+    if (className) made.className = className;
+    if (text) made.textContent = text;
+    return made;
+  }
+
+  function shape(tag, attributes) {
+    const made = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    return made;
+  }
+
+  function button(text, label, action) {
+    const made = element("button", "", text);
+    made.type = "button";
+    made.setAttribute("aria-label", label);
+    made.addEventListener("click", action);
+    return made;
+  }
+
+  const clamp = (value, least, most) => Math.min(Math.max(value, least), most);
+  const seconds = (time) => `${time.toFixed(1)} s`;
+
+  // --- boxes -----------------------------------------------------------------------------------
+
+  // A tracklet is [start, end, state, lane, score, truth, boxes], a box [time, x1, y1, x2, y2].
+  function boxAt(boxes, time) {
+    const after = boxes.findIndex((box) => box[0] >= time);
+    if (after === 0) return boxes[0].slice(1);
+    if (after < 0) return boxes[boxes.length - 1].slice(1);
+    const [a, b] = [boxes[after - 1], boxes[after]];
+    const share = (time - a[0]) / (b[0] - a[0] || 1);
+    return [1, 2, 3, 4].map((k) => a[k] + share * (b[k] - a[k]));
+  }
+
+  function overlay(clip) {
+    const [width, height] = clip.size;
+    return shape("svg", { class: "boxes", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+  }
+
+  function drawBox(svg, box, style) {
+    const [x, y, x2, y2] = box;
+    svg.append(shape("rect", { class: `box ${style}`, x, y, width: x2 - x, height: y2 - y }));
+  }
+
+  // All tracklets alive at a time, the labelled ones on top.
+  function drawAlive(svg, clip, time) {
+    svg.replaceChildren();
+    const alive = clip.tracklets.filter((t) => t[0] <= time && time < t[1] && t[6].length);
+    alive.sort((a, b) => (a[2] > 0) - (b[2] > 0));
+    for (const tracklet of alive) {
+      const box = boxAt(tracklet[6], time);
+      if (!tracklet[2]) {
+        drawBox(svg, box, "thin");
+        continue;
+      }
+      drawBox(svg, box, "halo");
+      drawBox(svg, box, `state-${tracklet[2]}`);
+      const label = shape("text", { x: box[0] + 4, y: Math.max(box[1] - 5, 14) });
+      label.textContent = `state ${tracklet[2]}`;
+      label.style.fontSize = `${clip.size[0] / 42}px`;
+      label.style.strokeWidth = `${clip.size[0] / 200}px`;
+      svg.append(label);
+    }
+  }
+
+  // --- pictures --------------------------------------------------------------------------------
+
+  // They stand at the end of the file, which may still be loading when the page is first seen.
+  function pictures(number) {
+    const store = document.getElementById(`p${number}`);
+    return store ? store.textContent.split(" ") : [];
+  }
+
+  const source = (data) => `data:image/jpeg;base64,${data}`;
+
+  function makeShot(number, moment, stored) {
+    const clip = clips[number];
+    const [time, role, tracklet, picture] = moment;
+    const shot = button("", `${role} of ${clip.name}, at ${seconds(time)}: play`, () => open(number, time, true));
+    shot.className = "shot";
+    shot.tabIndex = rows.get(number).tabIndex;
+    shot.dataset.time = time;
+    const frame = element("span", "frame");
+    frame.style.aspectRatio = clip.size.join(" / ");
+    if (picture >= 0 && stored[picture]) {
+      const image = element("img");
+      image.alt = "";
+      image.decoding = "async";
+      image.src = source(stored[picture]);
+      frame.append(image);
+    }
+    if (tracklet !== null && clip.tracklets[tracklet][6].length) {
+      const svg = overlay(clip);
+      const box = boxAt(clip.tracklets[tracklet][6], picture >= 0 ? clip.pictures[picture] : time);
+      drawBox(svg, box, "halo");
+      drawBox(svg, box, role.replace(" ", "-"));
+      frame.append(svg);
+    }
+    const under = element("span", "under-frame");
+    under.append(element("span", `tag ${role.replace(" ", "-")}`, role), element("span", "at", seconds(time)));
+    shot.append(frame, under);
+    return shot;
+  }
+
+  function makeMoments(number) {
+    const clip = clips[number];
+    const stored = pictures(number);
+    if (clip.size) {
+      const strip = element("div", `strip of-${clip.moments.length}`);
+      strip.append(...clip.moments.map((moment) => makeShot(number, moment, stored)));
+      return strip;
+    }
+    const chips = element("div", "chips");
+    for (const [time, role] of clip.moments) {
+      const chip = button("", `${role}, at ${seconds(time)}`, () => open(number, time, false));
+      chip.className = "quiet";
+      chip.tabIndex = rows.get(number).tabIndex;
+      chip.append(element("span", `tag ${role.replace(" ", "-")}`, role), ` ${seconds(time)}`);
+      chips.append(chip);
+    }
+    return chips;
+  }
+
+  // --- timelines -------------------------------------------------------------------------------
+
+  const CURVE = 54;
+  const LABELLED = 22; // height of the lane of labelled tracklets
+
+  function layout(clip) {
+    const lanes = 1 + Math.max(0, ...clip.tracklets.map((t) => t[3]));
+    const first = clip.tracklets.some((t) => t[2]) ? LABELLED : 12;
+    const other = clamp(90 / lanes, 6, 12);
+    const top = clip.scores.length ? CURVE + 16 : 16;
+    const y = (lane) => top + (lane ? first + (lane - 1) * other : 0);
+    const laneAt = (height) => (height < top + first ? Math.floor((height - top) / first) : 1 + Math.floor((height - top - first) / other));
+    return { y, laneAt, thickness: (lane) => (lane ? other : first) - 5, height: y(lanes) + 2 };
+  }
+
+  function makeTimeline(number) {
+    const clip = clips[number];
+    const place = layout(clip);
+    const span = clip.end - clip.start || 1;
+    const at = (time) => (1000 * (time - clip.start)) / span;
+    const timeline = element("div", "timeline");
+    const svg = shape("svg", {
+      viewBox: `0 0 1000 ${place.height}`, preserveAspectRatio: "none", height: place.height,
+      role: "img", "aria-label": describe(clip),
+    });
+    drawAction(svg, clip, place, at);
+    drawTracklets(svg, timeline, clip, place, at);
+    for (const [a, b] of clip.truth || []) {
+      const band = element("span", "true-action");
+      band.style.left = `${at(a) / 10}%`;
+      band.style.width = `${(at(b) - at(a)) / 10}%`;
+      timeline.append(band);
+    }
+    timeline.prepend(svg);
+    drawTicks(timeline, clip, at);
+    const timeOf = (event) => {
+      const bounds = svg.getBoundingClientRect();
+      return clip.start + span * clamp((event.clientX - bounds.left) / bounds.width, 0, 1);
+    };
+    timeline.addEventListener("click", (event) => open(number, timeOf(event), true));
+    timeline.addEventListener("pointermove", (event) => {
+      const y = event.clientY - svg.getBoundingClientRect().top;
+      showTip(event, tell(clip, timeOf(event), place.laneAt(y)));
+    });
+    timeline.addEventListener("pointerleave", () => { tip.hidden = true; });
+    return timeline;
+  }
+
+  function drawAction(svg, clip, place, at) {
+    if (clip.scores.length) {
+      svg.append(shape("path", { class: "base", d: `M0 ${CURVE}H1000` }));
+      const y = (score) => CURVE - ((CURVE - 6) * (clamp(score, low, high) - low)) / (high - low || 1);
+      const points = clip.scores.map(([time, score]) => `${at(time).toFixed(1)},${y(score).toFixed(1)}`);
+      svg.append(shape("polyline", { class: "curve", points: points.join(" ") }));
+    }
+    if (clip.action) {
+      const [a, b] = [at(clip.action[0]), at(clip.action[1])];
+      svg.append(shape("rect", { class: "column", x: a, y: 0, width: b - a, height: place.height }));
+      svg.append(shape("rect", { class: "chunk", x: a, y: 0, width: b - a, height: 4 }));
+    }
+  }
+
+  function drawTracklets(svg, timeline, clip, place, at) {
+    const bars = ["", "", ""];
+    const truths = ["", "", "", ""];
+    for (const [start, end, state, lane, , truth] of clip.tracklets) {
+      const y = place.y(lane);
+      const bottom = y + place.thickness(lane);
+      const [a, b] = [at(start) + 1, Math.max(at(end) - 1, at(start) + 2)];
+      bars[state] += `M${a.toFixed(1)} ${y.toFixed(1)}H${b.toFixed(1)}V${bottom.toFixed(1)}H${a.toFixed(1)}Z`;
+      if (truth) truths[truth] += `M${a.toFixed(1)} ${(bottom + 2).toFixed(1)}H${b.toFixed(1)}`;
+      if (state) {
+        const digit = element("span", "digit", String(state));
+        digit.style.left = `${(a + b) / 20}%`;
+        digit.style.top = `${4 + (y + bottom) / 2}px`;
+        timeline.append(digit);
+        if (truth !== null && truth !== state) {
+          const cross = element("span", "cross", "✕");
+          cross.style.left = digit.style.left;
+          cross.style.top = `${2 + y}px`;
+          timeline.append(cross);
+        }
+      }
+    }
+    ["other", "state-1", "state-2"].forEach((style, k) => {
+      if (bars[k]) svg.append(shape("path", { class: style, d: bars[k] }));
+    });
+    truths.forEach((d, k) => {
+      if (d) svg.append(shape("path", { class: `truth-mark t${k}`, d }));
+    });
+  }
+
+  function drawTicks(timeline, clip, at) {
+    const span = clip.end - clip.start;
+    const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800].find((s) => span / s <= 7) || span / 4;
+    for (let k = Math.ceil(clip.start / step - 1e-6); k * step <= clip.end + 1e-6; k += 1) {
+      const share = at(k * step) / 1000;
+      if (share > 0.97 || share < 0.015) continue;
+      const tick = element("span", "tick", `${Number((k * step).toFixed(1))} s`);
+      tick.style.left = `${100 * share}%`;
+      timeline.append(tick);
+    }
+  }
+
+  function describe(clip) {
+    const parts = [`Timeline from ${seconds(clip.start)} to ${seconds(clip.end)}`];
+    for (const [time, role] of clip.moments) parts.push(`${role} at ${seconds(time)}`);
+    if (clip.truth && clip.truth.length) parts.push(`true action ${clip.truth.map(([a, b]) => `${seconds(a)} to ${seconds(b)}`).join(", ")}`);
+    return parts.join("; ");
+  }
+
+  function tell(clip, time, lane) {
+    const told = [seconds(time)];
+    const tracklet = clip.tracklets.find((t) => t[3] === lane && t[0] <= time && time < t[1]);
+    if (tracklet) {
+      const score = tracklet[4] === null ? "" : `, score ${tracklet[4].toFixed(2)}`;
+      told.push(tracklet[2] ? `state ${tracklet[2]}${score}` : "not labelled");
+      if (tracklet[5] !== null) told.push(`truly ${TRUTHS[tracklet[5]]}`);
+    } else if (clip.scores.length) {
+      const nearest = clip.scores.reduce((a, b) => (Math.abs(b[0] - time) < Math.abs(a[0] - time) ? b : a));
+      told.push(`action score ${nearest[1].toFixed(2)}`);
+    }
+    return told.join(" · ");
+  }
+
+  function showTip(event, text) {
+    tip.textContent = text;
+    tip.hidden = false;
+    tip.style.left = `${clamp(event.clientX + 12, 4, window.innerWidth - tip.offsetWidth - 8)}px`;
+    tip.style.top = `${clamp(event.clientY + 16, 4, window.innerHeight - tip.offsetHeight - 8)}px`;
+  }
+
+  // --- rows are filled when they come near --------------------------------------------------------
+
+  function fill(number) {
+    const body = rows.get(number).querySelector(".body");
+    if (body.childElementCount) return;
+    const moments = makeMoments(number);
+    if (moments.className === "chips") body.classList.add("no-shots");
+    body.append(moments, makeTimeline(number));
+  }
+
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      near.unobserve(entry.target);
+      fill(Number(entry.target.dataset.clip));
+    }
+  }, { rootMargin: "700px 0px" });
+  const watchRows = () => { for (const row of rows.values()) near.observe(row); };
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", watchRows);
+  else watchRows();
+
+  // --- the player ------------------------------------------------------------------------------
+
+  let player = null; // of the one clip that is open
+
+  class Player {
+    constructor(number) {
+      this.number = number;
+      this.clip = clips[number];
+      this.stored = pictures(number);
+      this.time = this.clip.start;
+      this.playing = false;
+      this.ready = false;
+      this.addresses = [...this.clip.video];
+      this.root = element("div", "player");
+      this.root.setAttribute("role", "group");
+      this.root.setAttribute("aria-label", `Player of ${this.clip.name}`);
+      this.screen = element("div", "screen");
+      this.image = element("img");
+      this.image.alt = "";
+      this.told = element("span", "told num");
+      this.toggle = button("Play", "Play or pause", () => this.setPlaying(!this.playing));
+      const controls = element("div", "controls");
+      controls.append(
+        button("←", "Previous moment", () => this.step(-1)), this.toggle,
+        button("→", "Next moment", () => this.step(1)), this.told,
+        button("Close", "Close the player", close),
+      );
+      if (this.clip.size) {
+        this.boxes = overlay(this.clip);
+        this.screen.style.aspectRatio = this.clip.size.join(" / ");
+        this.root.style.maxWidth = `min(720px, ${(70 * this.clip.size[0]) / this.clip.size[1]}vh)`;
+        this.root.append(this.screen);
+      }
+      this.root.append(controls);
+      this.playhead = element("span", "playhead");
+      const row = rows.get(number);
+      row.querySelector(".timeline").append(this.playhead);
+      row.querySelector(".body").append(this.root);
+      this.showPicture();
+      if (this.addresses.length) this.load();
+    }
+
+    // Try the video's addresses one after the other; without any, the key frames remain.
+    load() {
+      const video = element("video");
+      video.muted = true;
+      video.playsInline = true;
+      video.preload = "auto";
+      video.setAttribute("aria-label", `Video of ${this.clip.name}`);
+      video.addEventListener("error", () => {
+        video.remove();
+        this.video = null;
+        this.ready = false;
+        if (this.addresses.length) return this.load();
+        this.showPicture();
+        return this.runKeyFrames();
+      });
+      video.addEventListener("loadedmetadata", () => {
+        this.ready = true; // from here on the video has the time; before, its first frame means nothing
+        video.currentTime = this.time;
+        if (this.playing) video.play().catch(() => this.setPlaying(false));
+      }, { once: true });
+      video.addEventListener("loadeddata", () => { video.style.visibility = ""; });
+      video.addEventListener("seeked", () => this.follow());
+      video.addEventListener("timeupdate", () => this.follow());
+      video.addEventListener("pause", () => { // by its end, or by a key of the machine
+        if (this.playing && this.video === video) this.setPlaying(false);
+      });
+      video.addEventListener("click", () => this.setPlaying(!this.playing));
+      video.style.visibility = "hidden"; // the key frame shows through until there is more
+      video.src = this.addresses.shift();
+      this.video = video;
+      this.screen.insertBefore(video, this.boxes);
+      if (video.requestVideoFrameCallback) {
+        const onFrame = (_, frame) => {
+          if (this.video !== video) return;
+          this.follow(frame.mediaTime);
+          video.requestVideoFrameCallback(onFrame);
+        };
+        video.requestVideoFrameCallback(onFrame);
+      }
+    }
+
+    follow(time = this.video.currentTime) {
+      if (!this.video || !this.ready || this.video.seeking) return;
+      this.time = time;
+      if (this.playing && time >= this.clip.end) this.setPlaying(false);
+      this.draw(time);
+    }
+
+    draw(time) {
+      if (this.boxes) drawAlive(this.boxes, this.clip, time);
+      const share = (this.time - this.clip.start) / (this.clip.end - this.clip.start || 1);
+      this.playhead.style.left = `${100 * clamp(share, 0, 1)}%`;
+      const now = this.clip.tracklets.find((t) => t[2] && t[0] <= this.time && this.time < t[1]);
+      const acting = this.clip.action && this.clip.action[0] <= this.time && this.time < this.clip.action[1];
+      const said = [now ? `state ${now[2]}` : "", acting ? "action" : "", now && now[5] !== null ? `truly ${TRUTHS[now[5]]}` : ""];
+      this.told.textContent = [`${this.time.toFixed(2)} s`, ...said.filter(Boolean), this.video ? "" : this.lacking()].filter(Boolean).join(" · ");
+      for (const shot of rows.get(this.number).querySelectorAll(".shot")) {
+        shot.classList.toggle("now-shown", Math.abs(Number(shot.dataset.time) - this.time) < 0.2);
+      }
+    }
+
+    lacking() {
+      return this.stored.length ? "key frames (the video is not within reach)" : "no video";
+    }
+
+    showPicture() {
+      const times = this.clip.pictures;
+      let shown = this.time;
+      if (times.length && this.stored.length) {
+        let best = 0;
+        times.forEach((time, k) => { if (Math.abs(time - this.time) < Math.abs(times[best] - this.time)) best = k; });
+        this.image.src = source(this.stored[best]);
+        this.screen.prepend(this.image);
+        shown = times[best];
+      } else {
+        this.screen.classList.add("blank");
+      }
+      if (this.boxes) this.screen.append(this.boxes);
+      if (!this.video) this.draw(shown);
+    }
+
+    seek(time) {
+      this.time = clamp(time, this.clip.start, this.clip.end);
+      if (this.video && this.ready) this.video.currentTime = this.time;
+      this.showPicture();
+    }
+
+    setPlaying(playing) {
+      if (playing && this.time >= this.clip.end - 0.05) this.seek(this.clip.start);
+      this.playing = playing;
+      this.toggle.textContent = playing ? "Pause" : "Play";
+      if (!this.video) this.runKeyFrames();
+      else if (!playing) this.video.pause();
+      else if (this.ready) this.video.play().catch(() => this.setPlaying(false));
+    }
+
+    // Without a video: one key frame after the other; without pictures, the boxes alone move on.
+    runKeyFrames() {
+      clearTimeout(this.timer);
+      if (!this.playing) return;
+      this.timer = setTimeout(() => {
+        if (this.video || !this.playing) return;
+        const next = this.clip.pictures.length ? this.clip.pictures.find((t) => t > this.time + 0.01) : this.time + 0.1;
+        if (next === undefined || next > this.clip.end) return this.setPlaying(false);
+        this.seek(next);
+        this.runKeyFrames();
+      }, this.clip.pictures.length ? 700 : 100);
+    }
+
+    step(direction) {
+      this.setPlaying(false);
+      const times = [...new Set([...this.clip.moments.map((m) => m[0]), ...(this.video ? [] : this.clip.pictures)])].sort((a, b) => a - b);
+      const next = direction > 0 ? times.find((t) => t > this.time + 0.06) : times.findLast((t) => t < this.time - 0.06);
+      if (next !== undefined) this.seek(next);
+    }
+
+    close() {
+      clearTimeout(this.timer);
+      if (this.video) {
+        this.video.pause();
+        this.video.removeAttribute("src");
+        this.video.load();
+        this.video = null;
+      }
+      this.root.remove();
+      this.playhead.remove();
+      for (const shot of rows.get(this.number).querySelectorAll(".now-shown")) shot.classList.remove("now-shown");
+    }
+  }
+
+  function open(number, time, play) {
+    fill(number);
+    if (!player || player.number !== number) {
+      close();
+      player = new Player(number);
+      makeCurrent(rows.get(number));
+    }
+    player.seek(time);
+    player.setPlaying(play);
+  }
+
+  function close() {
+    if (!player) return;
+    const row = rows.get(player.number);
+    const inside = row.contains(document.activeElement);
+    player.close();
+    player = null;
+    if (inside) row.focus({ preventScroll: true });
+  }
+
+  // --- sorting and filtering -------------------------------------------------------------------
+
+  const [search, sort, least, kind] = ["search", "sort", "least", "kind"].map((id) => document.getElementById(id));
+  const plain = (text) => text.normalize("NFKD").toLocaleLowerCase();
+  const names = clips.map((clip) => plain(clip.name));
+  const compareNames = new Intl.Collator(undefined, { numeric: true }).compare;
+  const ORDERS = {
+    sure: (a, b) => clips[b].confidence - clips[a].confidence,
+    unsure: (a, b) => clips[a].confidence - clips[b].confidence,
+    wrong: (a, b) => (clips[b].disagreement ?? -1) - (clips[a].disagreement ?? -1) || (clips[b].off ?? 0) - (clips[a].off ?? 0),
+    name: (a, b) => compareNames(clips[a].name, clips[b].name),
+  };
+
+  function shows(number) {
+    const clip = clips[number];
+    if (!names[number].includes(plain(search.value.trim())) || clip.confidence < Number(least.value)) return false;
+    const wanted = kind ? kind.value : "";
+    if (wanted === "") return true;
+    if (wanted === "none") return clip.disagreement !== null && !clip.kinds.length;
+    return wanted === "any" ? clip.kinds.length > 0 : clip.kinds.includes(wanted);
+  }
+
+  function refresh() {
+    document.getElementById("least-shown").textContent = Number(least.value).toFixed(2);
+    const order = [...rows.keys()].sort((a, b) => ORDERS[sort.value](a, b) || a - b);
+    const visible = order.filter(shows);
+    const shown = new Set(visible);
+    if (player && !shown.has(player.number)) close();
+    const moved = order.some((number, k) => list.children[k] !== rows.get(number));
+    if (moved) list.append(...order.map((number) => rows.get(number)));
+    for (const [number, row] of rows) row.hidden = !shown.has(number);
+    const all = clips.length;
+    document.getElementById("count").textContent = visible.length === all ? `${all} clip${all === 1 ? "" : "s"}` : `${visible.length} of ${all} clips`;
+    document.getElementById("nothing").hidden = visible.length > 0;
+    for (const failure of document.querySelectorAll(".failure")) {
+      failure.setAttribute("aria-pressed", String(Boolean(kind) && kind.value === failure.dataset.kind));
+    }
+    const current = list.querySelector(".clip[tabindex='0']");
+    if (visible.length && (!current || current.hidden)) makeCurrent(rows.get(visible[0]));
+  }
+
+  function reset() {
+    search.value = "";
+    least.value = least.min;
+    if (kind) kind.value = "";
+    refresh();
+  }
+
+  document.getElementById("toolbar").addEventListener("input", refresh);
+  document.getElementById("toolbar").addEventListener("submit", (event) => event.preventDefault());
+  document.getElementById("reset").addEventListener("click", reset);
+
+  // --- going to a clip from elsewhere ----------------------------------------------------------
+
+  document.addEventListener("click", (event) => {
+    const failure = event.target.closest(".failure");
+    if (failure) {
+      kind.value = kind.value === failure.dataset.kind ? "" : failure.dataset.kind;
+      sort.value = kind.value ? "wrong" : sort.value;
+      refresh();
+      if (kind.value) document.getElementById("all").scrollIntoView();
+      return;
+    }
+    const link = event.target.closest("button[data-clip]");
+    if (!link) return;
+    const number = Number(link.dataset.clip);
+    if (rows.get(number).hidden) reset();
+    open(number, Number(link.dataset.time), true);
+    if (!list.contains(link)) {
+      rows.get(number).scrollIntoView({ block: "center" });
+      rows.get(number).focus({ preventScroll: true });
+    }
+  });
+
+  // --- keys ------------------------------------------------------------------------------------
+
+  // One row takes part in the order of tabs, with its buttons; arrows move on from it.
+  function makeCurrent(row) {
+    for (const other of list.querySelectorAll("[tabindex='0']")) if (!row.contains(other)) other.tabIndex = -1;
+    row.tabIndex = 0;
+    for (const inside of row.querySelectorAll("button")) inside.tabIndex = 0;
+  }
+
+  function moveTo(row) {
+    if (!row) return;
+    makeCurrent(row);
+    row.focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest" });
+  }
+
+  list.addEventListener("focusin", (event) => {
+    const row = event.target.closest(".clip");
+    if (row && row.tabIndex !== 0) makeCurrent(row);
+  });
+
+  list.addEventListener("keydown", (event) => {
+    const row = event.target.closest(".clip");
+    if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
+    const visible = [...list.children].filter((other) => !other.hidden);
+    const here = visible.indexOf(row);
+    const number = Number(row.dataset.clip);
+    const first = clips[number].moments.length ? clips[number].moments[0][0] : clips[number].start;
+    const mine = player && player.number === number;
+    const actions = {
+      ArrowDown: () => moveTo(visible[here + 1]),
+      ArrowUp: () => moveTo(visible[here - 1]),
+      Home: () => moveTo(visible[0]),
+      End: () => moveTo(visible[visible.length - 1]),
+      ArrowRight: () => (mine ? player.step(1) : open(number, first, false)),
+      ArrowLeft: () => (mine ? player.step(-1) : open(number, first, false)),
+    };
+    if (event.target === row) {
+      actions.Enter = actions[" "] = () => (mine ? player.setPlaying(!player.playing) : open(number, first, true));
+    }
+    if (!actions[event.key]) return;
+    event.preventDefault();
+    actions[event.key]();
+  });
+
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.matches("input, select, textarea");
+    if (event.key === "/" && !typing) {
+      event.preventDefault();
+      search.focus();
+    } else if (event.key === "Escape") {
+      if (player) close();
+      else if (event.target === search && search.value) { search.value = ""; refresh(); }
+      else if (event.target === search) moveTo([...list.children].find((row) => !row.hidden));
+    } else if (event.target === search && (event.key === "Enter" || event.key === "ArrowDown")) {
+      event.preventDefault();
+      moveTo([...list.children].find((row) => !row.hidden));
+    }
+  });
+
+  // --- colours ---------------------------------------------------------------------------------
+
+  const THEMES = ["auto", "light", "dark"];
+  const theme = document.getElementById("theme");
+
+  function setTheme(name) {
+    if (name === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = name;
+    theme.querySelector("span").textContent = name;
+    theme.setAttribute("aria-label", `Colours: ${name === "auto" ? "as the system" : name}`);
+    try { localStorage.setItem("objectstates-theme", name); } catch { /* a page from disk may have no memory */ }
+  }
+
+  theme.addEventListener("click", () => {
+    setTheme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme || "auto") + 1) % 3]);
+  });
+  try {
+    const kept = localStorage.getItem("objectstates-theme");
+    if (THEMES.includes(kept) && kept !== "auto") setTheme(kept);
+  } catch { /* as above */ }
+
+  refresh();
+})();

@@ -1,0 +1,174 @@
+"""From videos to a report in one command, and what an interruption costs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from objectstates import Corpus, Result
+from tests.test_ingest import BOX, FPS, scene
+from tests.test_video import write_video
+
+NAMES = ("one", "three", "two")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three clips, the boxes of their object, and what is true of them."""
+    root = tmp_path_factory.mktemp("videos")
+    (root / "boxes").mkdir()
+    truth = ["clip,action_start,action_end"]
+    for seed, name in enumerate(NAMES):
+        write_video(root / f"{name}.mp4", scene(seed), fps=FPS, options={"crf": "18"})
+        x1, y1, x2, y2 = BOX
+        rows = [f"{i + 1},1,{x1},{y1},{x2 - x1},{y2 - y1},0.9" for i in range(0, 60, 2)]
+        (root / "boxes" / f"{name}.csv").write_text("\n".join(rows) + "\n")
+        truth.append(f"{name},2.0,4.0")
+    (root / "truth.csv").write_text("\n".join(truth) + "\n")
+    return root
+
+
+def words(folder, out, *more):
+    return [
+        "discover", *map(str, sorted(folder.glob("*.mp4"))), "--object", "thing",
+        "--detector", f"boxes:{folder / 'boxes'}", "--out", str(out), "--processes", "1", *more,
+    ]  # fmt: skip
+
+
+def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or True)
+    monkeypatch.setenv("DISPLAY", ":0")
+    out = tmp_path / "out"
+    code, text, _ = run(*words(folder, out, "--truth", folder / "truth.csv", "--open"))
+    assert code == 0
+    for name in (*NAMES, "action", "state 1", "confidence", "chance", "middle of the clip"):
+        assert name in text
+    assert shown == [(out / "report.html").resolve().as_uri()]
+    assert str(out / "report.html") in text
+    assert {path.name for path in out.iterdir()} == {
+        "corpus", "result", "report.html", "discover.json",
+    }  # fmt: skip
+    assert len(Corpus.load(out / "corpus")) == 3
+    result = Result.load(out / "result")
+    assert result.summary["configuration"]["ingest"]["object"] == "thing"
+    code, text, _ = run(*words(folder, out, "--truth", folder / "truth.csv", "--json"))
+    facts = json.loads(text)
+    assert facts["kept"] == ["fit", "ingest", "report"]
+    assert [clip["clip"] for clip in facts["clips"]] == list(NAMES)
+    for clip, at in zip(facts["clips"], result.action_time, strict=True):
+        assert clip["action_time"] == at
+        assert clip["action"][0] <= at <= clip["action"][1]
+        ((_, end),), ((start, _),) = clip["state_1"][-1:], clip["state_2"][:1]
+        assert end <= start
+    assert facts["precision"]["discovered"]["action"] >= facts["precision"]["chance"]["action"]
+    code, text, _ = run("inspect", out, "--json")
+    assert json.loads(text)["fingerprint"] == result.summary["fingerprint"]
+
+
+def test_only_the_stages_that_a_change_concerns_are_done_again(run, folder, tmp_path):
+    out = tmp_path / "out"
+
+    def kept(*more):
+        code, text, err = run(*words(folder, out, "--json", *more))
+        assert code == 0, err
+        return json.loads(text)["kept"]
+
+    kept()
+    assert kept("--nu", "0.5") == ["ingest"]
+    assert kept("--nu", "0.5") == ["fit", "ingest", "report"]
+    (out / "report.html").unlink()
+    assert kept("--nu", "0.5") == ["fit", "ingest"]
+    (out / "result" / "clips.parquet").write_bytes(b"damaged")
+    assert kept("--nu", "0.5") == ["ingest"]
+    assert kept("--nu", "0.5", "--truth", str(folder / "truth.csv")) == ["ingest"]
+
+
+def stamps(*paths: Path) -> dict[Path, int]:
+    """When files were written; a file that is made again has another stamp."""
+    files = [f for path in paths for f in path.rglob("*") if f.is_file() and f.suffix != ".onnx"]
+    return {file: file.stat().st_mtime_ns for file in files}
+
+
+def interrupt(command, when, how):
+    """Start a command, and interrupt it as soon as ``when`` becomes true."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    while process.poll() is None and not when():
+        time.sleep(0.005)
+    assert process.poll() is None, "it was over before it could be interrupted"
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors.decode()
+
+
+def test_interrupted_anywhere_it_goes_on_where_it_was(folder, tmp_path):
+    """Killed or stopped by Ctrl-C in each stage: what was finished is never written again."""
+    out, cache = tmp_path / "out", tmp_path / "cache"
+    command = [sys.executable, "-m", "objectstates",
+               *words(folder, out, "--cache", str(cache), "--json")]  # fmt: skip
+
+    code, _ = interrupt(command, lambda: len(list(cache.rglob("*.npz"))) >= 2, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert not (out / "corpus").exists()
+    first_clip = stamps(cache)
+
+    code, errors = interrupt(command, lambda: len(list(cache.rglob("*.npz"))) >= 4, signal.SIGINT)
+    assert code == 130
+    assert "objectstates: interrupted: the same command goes on from here\n" in errors
+    assert "Traceback" not in errors
+    two_clips = stamps(cache)
+    assert first_clip.items() <= two_clips.items()
+
+    interrupt(command, (out / "corpus" / "corpus.json").exists, signal.SIGKILL)
+    assert not (out / "result").exists()
+    all_clips = stamps(cache)
+    assert two_clips.items() <= all_clips.items()
+
+    interrupt(command, (out / "result").exists, signal.SIGKILL)
+    assert not (out / "report.html").exists()
+    found = stamps(out / "result")
+    assert stamps(cache) == all_clips
+
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    facts = json.loads(done.stdout)
+    assert (facts["observed"], facts["from_cache"]) == (0, 3)
+    assert facts["kept"] == ["fit", "ingest"]
+    assert stamps(cache) == all_clips
+    assert stamps(out / "result") == found
+    assert "<html" in (out / "report.html").read_text()
+    left = {path.name for path in out.iterdir()}
+    assert left == {"corpus", "result", "report.html", "discover.json"}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ([], "no clip to read"),
+        (["nowhere.mp4"], "nowhere.mp4"),
+        (["empty"], "empty"),
+        (["a.mp4", "--out", "taken"], "taken exists and holds something else (mine.txt)"),
+        (["a.mp4", "--out", "a.mp4"], "a.mp4"),
+        (["a.mp4", "--truth", "no.csv"], "no.csv does not exist"),
+        (["a.mp4", "--detector", "magic"], "magic"),
+        (["a.mp4", "--tracklet-seconds", "0"], "tracklet_seconds"),
+        (["a.mp4", "--nu", "-1"], "nu must be"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(run, tmp_path, monkeypatch, more, message):
+    monkeypatch.chdir(tmp_path)
+    write_video(tmp_path / "a.mp4", scene(0, 1.0), fps=FPS)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "mine.txt").write_text("precious")
+    out = [] if "--out" in more else ["--out", "new"]
+    code, _, err = run("discover", *more, *out)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1, err
+    assert (tmp_path / "taken" / "mine.txt").read_text() == "precious"
+    assert os.listdir(tmp_path / "taken") == ["mine.txt"]

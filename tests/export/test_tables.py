@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import pyarrow.csv
+import pyarrow.json
+import pytest
+
+from objectstates.export import export
+from tests.export.conftest import NAMES
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, strict=True))
+
+
+def unmarked(text):
+    return text.removeprefix("'")
+
+
+def test_csv_holds_what_was_found(result, tmp_path):
+    export(result, "csv", tmp_path / "x")
+    clips = rows(tmp_path / "x" / "clips.csv")
+    assert [unmarked(row["clip"]) for row in clips] == list(result.clips)
+    assert [row["video"] for row in clips] == list(result.corpus.videos)
+    assert [float(row["action_time"]) for row in clips] == result.action_time.tolist()
+    assert [float(row["confidence"]) for row in clips] == result.confidence.tolist()
+    assert [(float(r["start"]), float(r["end"])) for r in clips] == list(result.corpus.spans)
+    found = rows(tmp_path / "x" / "segments.csv")
+    for n, name in enumerate(result.clips):
+        mine = [row for row in found if unmarked(row["clip"]) == name]
+        clip = result.corpus[n]
+        expected = [
+            (clip.tracklets[0].start, clip.tracklets[0].end, "state_1", 0.9),
+            (clip.tracklets[1].start, clip.tracklets[1].end, "state_1", 0.8),
+            (clip.chunks[2].start, clip.chunks[2].end, "action", 0.6),
+            (clip.tracklets[3].start, clip.tracklets[3].end, "state_2", 0.7),
+        ]
+        seen = [(float(r["start"]), float(r["end"]), r["what"], float(r["score"])) for r in mine]
+        assert seen == sorted(expected)
+
+
+def test_no_cell_of_csv_is_a_formula(result, tmp_path):
+    export(result, "csv", tmp_path / "x")
+    for name in ("clips.csv", "segments.csv"):
+        for row in rows(tmp_path / "x" / name):
+            assert not row["clip"].startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert rows(tmp_path / "x" / "clips.csv")[2]["clip"] == f"'{NAMES[2]}"
+
+
+def test_unknown_cells_are_empty(without_states, without_actions, tmp_path):
+    export(without_actions, "csv", tmp_path / "x")
+    row = rows(tmp_path / "x" / "clips.csv")[0]
+    assert [row[f"action_{name}"] for name in ("start", "time", "end", "score")] == [""] * 4
+    export(without_states, "csv", tmp_path / "y")
+    assert {row["what"] for row in rows(tmp_path / "y" / "segments.csv")} == {"action"}
+
+
+def test_arrow_reads_the_tables(result, tmp_path):
+    export(result, "csv", tmp_path / "c")
+    options = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    table = pyarrow.csv.read_csv(tmp_path / "c" / "segments.csv", parse_options=options)
+    assert table["score"].to_pylist().count(0.9) == 3
+    export(result, "jsonl", tmp_path / "j")
+    table = pyarrow.json.read_json(tmp_path / "j" / "clips.jsonl")
+    assert table["clip"].to_pylist() == list(NAMES)
+
+
+def test_jsonl_holds_all_of_it(result, tmp_path):
+    export(result, "jsonl", tmp_path / "x")
+    lines = (tmp_path / "x" / "clips.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+    for n, line in enumerate(lines):
+        data, clip = json.loads(line), result.corpus[n]
+        assert (data["clip"], data["video"]) == (clip.id, clip.video)
+        assert (data["start"], data["end"]) == (clip.start, clip.end)
+        assert data["object"] == "cup <big> & co"
+        assert data["action"]["time"] == result.action_time[n]
+        assert data["action"]["chunk"] == 2
+        assert [c["score"] for c in data["chunks"]] == [0.0, 0.1, 0.6, 0.2, 0.0]
+        assert [t["state"] for t in data["tracklets"]] == [1, 1, 0, 2]
+        assert [t["true_label"] for t in data["tracklets"]] == [1, None, None, None]
+        for written, tracklet in zip(data["tracklets"], clip.tracklets, strict=True):
+            assert (written["start"], written["end"]) == (tracklet.start, tracklet.end)
+            assert written["detection_score"] == 0.75
+            boxes = [(b.time, b.x1, b.y1, b.x2, b.y2) for b in tracklet.boxes]
+            assert list(map(tuple, written["boxes"])) == boxes
+
+
+@pytest.mark.parametrize("side", ["without_states", "without_actions"])
+def test_jsonl_has_no_nan(request, side, tmp_path):
+    export(request.getfixturevalue(side), "jsonl", tmp_path / "x")
+    text = (tmp_path / "x" / "clips.jsonl").read_text()
+    data = json.loads(text.splitlines()[0], parse_constant=pytest.fail)
+    if side == "without_states":
+        assert data["tracklets"][0]["score_1"] is None
+    else:
+        assert data["action"] is None
+        assert data["chunks"][0]["score"] is None

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from benchmarks.report import with_videos
+from objectstates import Corpus, JointDiscovery, Result, write_report
+from objectstates.errors import ReportError
+from objectstates.result import SkippedClip
+from objectstates.synthetic import synthetic_corpus
+from tests.report.scenes import NAMES, make_result
+from tests.test_cli import run  # noqa: F401
+
+
+class Reader(HTMLParser):
+    """The text that is shown, and the tags."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text, self.tags, self.inside = "", [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style"):
+            self.inside.pop()
+
+    def handle_data(self, data):
+        if not self.inside:
+            self.text += data
+
+
+def facts(page: str) -> dict:
+    return json.loads(re.search(r'id="facts">(.*?)</script>', page, re.S)[1])
+
+
+def test_names_are_text_and_nothing_else(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    reader = Reader(text)
+    for name in NAMES:
+        assert name in reader.text
+    assert "<script>alert(1)" not in text
+    scripts = [attrs for tag, attrs in reader.tags if tag == "script" and "type" not in attrs]
+    assert len(scripts) == 1
+    assert {clip["name"] for clip in facts(text)["clips"]} == set(NAMES)
+
+
+def test_nothing_refers_to_the_network(page: Path) -> None:
+    reader = Reader(page.read_text(encoding="utf-8"))
+    for _, attrs in reader.tags:
+        for name in ("src", "href", "srcset", "action", "data"):
+            value = attrs.get(name) or ""
+            assert value.startswith(("data:", "#")) or not value, value[:80]
+    assert "@import" not in page.read_text(encoding="utf-8")
+
+
+def test_the_same_result_gives_the_same_bytes(result: Result, page: Path, folder: Path) -> None:
+    again = write_report(result, folder / "again.html", processes=2)
+    assert again.read_bytes() == page.read_bytes()
+
+
+def test_videos_are_addressed_relatively_and_absolutely(page: Path, folder: Path) -> None:
+    clip = facts(page.read_text(encoding="utf-8"))["clips"][1]
+    absolute = (folder / "videos" / "a b#1?.mp4").resolve().as_uri()
+    assert clip["video"] == ["./videos/a%20b%231%3F.mp4", absolute]
+    assert "%23" in absolute
+
+
+def test_the_page_tells_its_size(page: Path) -> None:
+    told = re.search(r"This file is ([\d.]+) MB", page.read_text(encoding="utf-8"))
+    assert float(told[1]) == pytest.approx(page.stat().st_size / 1e6, abs=0.051)
+
+
+def test_without_videos_it_is_still_a_page(tmp_path: Path) -> None:
+    result = make_result()
+    text = write_report(result, tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "6 of 6 clips name no video" in text
+    assert all(clip["video"] == clip["pictures"] == [] for clip in facts(text)["clips"])
+
+
+def test_videos_that_have_moved_are_named(result: Result, tmp_path: Path) -> None:
+    videos = ("/gone/<b>.mp4", *result.corpus.videos[1:])
+    moved = replace(result, corpus=replace(result.corpus, videos=videos))
+    text = write_report(moved, tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "Videos not found: /gone/&lt;b&gt;.mp4" in text
+    assert facts(text)["clips"][0]["pictures"] == []
+    assert facts(text)["clips"][1]["pictures"]
+
+
+@pytest.mark.parametrize("target", ["state", "action"])
+def test_one_side_alone(target: str, tmp_path: Path) -> None:
+    result = make_result(target=target)
+    text = write_report(result, tmp_path / "a.html").read_text(encoding="utf-8")
+    roles = {moment[1] for clip in facts(text)["clips"] for moment in clip["moments"]}
+    expected = {"state 1", "state 2"} if target == "state" else {"before", "action", "after"}
+    assert roles == expected
+
+
+def test_predictions_and_clips_without_tracklets(tmp_path: Path) -> None:
+    corpus = synthetic_corpus(n_clips=4)
+    model = JointDiscovery(target="action", max_passes=60).fit(corpus)
+    clips = list(synthetic_corpus(n_clips=2, seed=3))
+    bare = Corpus.from_clips([type(clips[0])("bare", (), clips[0].chunks), clips[1]])
+    text = write_report(model.predict(bare), tmp_path / "a.html").read_text(encoding="utf-8")
+    assert facts(text)["clips"][0]["tracklets"] == []
+    assert "learned on 4 clips" in text
+
+
+def test_left_out_clips_are_told_with_reasons(result: Result, tmp_path: Path) -> None:
+    skipped = replace(result, skipped=(SkippedClip("<i>lonely</i>", "has one tracklet only"),))
+    text = Reader(write_report(skipped, tmp_path / "a.html").read_text(encoding="utf-8")).text
+    assert "<i>lonely</i>" in text
+    assert "has one tracklet only" in text
+
+
+def test_five_hundred_clips_stay_below_forty_megabytes(tmp_path: Path) -> None:
+    """Pictures as hard to encode as can be: noise."""
+    rng = np.random.default_rng(0)
+    video = tmp_path / "noise.mp4"
+    with av.open(str(video), "w") as container:
+        stream = container.add_stream("libx264", rate=2, options={"preset": "ultrafast"})
+        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
+        for _ in range(40):
+            noise = rng.integers(0, 255, (240, 320, 3), np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(noise)))
+        container.mux(stream.encode())
+    corpus = with_videos(synthetic_corpus(n_clips=500, tracklets_per_clip=20), [video])
+    result = JointDiscovery(max_passes=55).fit(corpus).result_
+    page = write_report(result, tmp_path / "a.html", processes=1)
+    assert 5e6 < page.stat().st_size < 40e6
+    clips = facts(page.read_text(encoding="utf-8"))["clips"]
+    assert all(len(clip["pictures"]) == 3 for clip in clips)
+
+
+# Writing
+
+
+def test_a_report_replaces_a_report_and_nothing_else(result: Result, tmp_path: Path) -> None:
+    precious = tmp_path / "thesis.html"
+    precious.write_text("<html>years of work</html>")
+    with pytest.raises(ReportError, match="exists and is no report"):
+        write_report(result, precious)
+    assert precious.read_text() == "<html>years of work</html>"
+    with pytest.raises(ReportError, match="is a folder"):
+        write_report(result, tmp_path)
+    page = write_report(make_result(), tmp_path / "deep" / "a.html")
+    write_report(make_result(), page)
+    assert [path.name for path in page.parent.iterdir()] == ["a.html"]
+
+
+def test_the_command(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    make_result().save("r")
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    code, out, err = run("report", "r", "--open")
+    assert (code, err) == (0, "")
+    assert "report.html" in out
+    assert opened == [(tmp_path / "report.html").resolve().as_uri()]
+    code, out, _ = run("report", "r", "--out", "b.html", "--json")
+    assert json.loads(out)["clips"] == 6
+    assert len(opened) == 1
+    for words, message in (
+        (["report", "nowhere"], "nowhere has no result.json"),
+        (["report", "r", "--out", "r"], "r is a folder: name a file, such as report.html"),
+        (["report", "r", "--out", "r/result.json"], "exists and is no report"),
+        (["report", "r", "--out", "b.html/c.html"], "cannot write"),
+    ):
+        code, _, err = run(*words)
+        assert code == 2
+        assert message in err
+        assert err.count("\n") == 1
