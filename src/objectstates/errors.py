@@ -41,3 +41,7 @@ class DetectorError(ObjectStatesError):
 
 class LabelError(ObjectStatesError):
     """Labels to train or judge a detector by cannot be used."""
+
+
+class NarrationError(ObjectStatesError):
+    """What is said in videos, or sentences to search it by, cannot be used."""

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from objectstates import __version__
-from objectstates.cli import demo, discover, ingest
+from objectstates.cli import demo, discover, ingest, narration
 from objectstates.cli.output import complain
 from objectstates.errors import ObjectStatesError
 
@@ -19,7 +19,15 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (ingest.ingest, discover.fit, discover.predict, discover.inspect, demo.demo):
+for command in (
+    narration.transcribe,
+    narration.retrieve,
+    ingest.ingest,
+    discover.fit,
+    discover.predict,
+    discover.inspect,
+    demo.demo,
+):
     app.command()(command)
 app.add_typer(ingest.detector_commands, name="detector")
 
