@@ -15,7 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.wild.phrases import ACTIONS, CHATTER, HESITATIONS, MISHEARD, SCENES
+from benchmarks.wild.phrases import (
+    ACTIONS,
+    CHATTER,
+    HESITATIONS,
+    MISHEARD,
+    PROMISES,
+    SCENES,
+    SUMMARIES,
+)
 from objectstates.narration.words import Cue, Narration, in_order, split_words, spread
 
 Rng = np.random.Generator
@@ -51,6 +59,8 @@ class Manner:
         ``told_after`` are named afterwards and the rest not at all.
     lag : seconds at most between the words and the deed.
     mentioned : chance that the object of an action is talked about elsewhere in the video.
+    promised : chance that an action of the scene is promised at the beginning, whether it comes
+        or not.
     hesitations, dropped, misheard : shares of the words.
     """
 
@@ -58,6 +68,7 @@ class Manner:
     told_after: float = 0.6
     lag: float = 6.0
     mentioned: float = 0.6
+    promised: float = 0.1
     hesitations: float = 0.06
     dropped: float = 0.03
     misheard: float = 0.06
@@ -125,6 +136,9 @@ def talk(timeline: Timeline, rng: Rng, manner: Manner | None = None) -> list[Cue
         if rng.random() < manner.mentioned:
             when = rng.uniform(0, timeline.duration)
             planned.append((when, expand(_choose(ACTIONS[action].mentioned, rng), rng)))
+        if rng.random() < manner.promised:
+            text = _choose(PROMISES, rng).replace("{summary}", SUMMARIES[action])
+            planned.append((rng.uniform(0, 15), expand(text, rng)))
     time = float(rng.uniform(0, 3))
     while time < timeline.duration:  # the rest of the time: other steps, small talk, silence
         steps = SCENES[timeline.scene][1] if rng.random() < 0.6 else CHATTER

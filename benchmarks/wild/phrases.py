@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 
 class Speech(NamedTuple):
-    """How an action is spoken of: announced or done, commented afterwards, or only mentioned."""
+    """How an action is spoken of: announced or done, commented afterwards; and how people speak of
+    its object at other times, without the deed.
+    """
 
     announced: tuple[str, ...]
     afterwards: tuple[str, ...]
-    mentioned: tuple[str, ...] = ()
+    mentioned: tuple[str, ...]
 
 
 ACTIONS: dict[str, Speech] = {
@@ -32,7 +34,7 @@ ACTIONS: dict[str, Speech] = {
         ),
         (
             "I bought these {wheels|tires} {used|last spring} and they still look great",
-            "later in this video we'll get the spare on and {drive away|be on our way}",
+            "the {spare|wheel} in my trunk is a full size {one|}",
         ),
     ),
     "withdraw-wheel": Speech(
@@ -49,7 +51,7 @@ ACTIONS: dict[str, Speech] = {
         ),
         (
             "that tire has been losing air {for weeks|since monday}",
-            "{in a minute|later on} we'll have that wheel off but {first things first|not yet}",
+            "these {alloy|steel} wheels {get dirty|rust} {fast|so fast}",
         ),
     ),
     "open-oyster": Speech(
@@ -115,7 +117,7 @@ ACTIONS: dict[str, Speech] = {
         ),
         (
             "this {fridge|refrigerator} {hums|makes noise} all night",
-            "in the end we will close the fridge and {wait|you'll see why}",
+            "{a|the} fridge like this {uses|needs} {a lot of|} power",
         ),
     ),
     "place-plant": Speech(
@@ -333,6 +335,28 @@ SCENES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "{that|the} red thing {is|is only} {there|} {to distract|for decoration}",
         ),
     ),
+}
+
+PROMISES = (
+    "later in this video {you'll see|I'll show you} how {I|we} {first|} {summary}",
+    "{in a few minutes|at some point} {I|we} will {summary} {but first things first|}",
+)
+
+SUMMARIES = {
+    "put-wheel": "get the spare onto the car",
+    "withdraw-wheel": "get the flat off",
+    "open-oyster": "shuck an oyster",
+    "pour-coffee": "pour a nice coffee",
+    "open-fridge": "look in the fridge",
+    "close-fridge": "shut the fridge",
+    "place-plant": "get the plant in its pot",
+    "drawer-open": "pull a drawer open",
+    "drawer-close": "shut a drawer",
+    "door-open": "open a door",
+    "window-open": "get a window open",
+    "faucet-open": "run the tap",
+    "box-close": "shut a box",
+    "coffee-pull": "take the mug out",
 }
 
 CHATTER = (

@@ -66,7 +66,9 @@ def transcribe(
 def retrieve(
     narrations: Annotated[list[Path], typer.Argument(help="Subtitle files, or folders of them.")],
     out: Annotated[Path, typer.Option(help="The list of clips to write (CSV).")],
-    action: Annotated[str | None, typer.Option(help="An action that we have sentences for.")] = None,
+    action: Annotated[
+        str | None, typer.Option(help="An action that we have sentences for.")
+    ] = None,
     positive: Annotated[
         Path | None, typer.Option(help="Sentences that name the action, one a line, or a folder.")
     ] = None,

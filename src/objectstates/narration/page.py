@@ -101,7 +101,10 @@ def colour(shade: int) -> str:
     """A shade as CSS has it: blue, nearly white, red."""
     place = 2 * shade / (_SHADES - 1)
     first, second = (_COLD, _MIDDLE) if place < 1 else (_MIDDLE, _HOT)
-    mixed = [round(a + (b - a) * (place % 1 if place < 2 else 1)) for a, b in zip(first, second, strict=True)]
+    mixed = [
+        round(a + (b - a) * (place % 1 if place < 2 else 1))
+        for a, b in zip(first, second, strict=True)
+    ]
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 

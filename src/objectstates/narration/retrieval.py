@@ -224,24 +224,27 @@ def retrieve(
 def _best(
     narration: Narration, windows: Windows, most: int, before: float, after: float
 ) -> list[Retrieved]:
-    """The best windows whose clips do not overlap, the best first."""
-    middles = narration.times.mean(1)
+    """The best windows whose clips do not overlap, the best first.
+
+    A window may reach over a long silence, so its time is that of one word: the one whose windows
+    are the best on average, for that is in the midst of what made the window score.
+    """
+    middles, heat = narration.times.mean(1), windows.word_means(len(narration))
     scores = windows.scores.copy()
-    # The time of the word in the middle: a window around a long silence is on one side of it.
-    times = middles[windows.starts + windows.length // 2] if len(middles) else middles
     found: list[Retrieved] = []
     while len(found) < most and scores.size:
         best = int(np.argmax(scores))
         if scores[best] == -np.inf:
             break
-        first, time = int(windows.starts[best]), float(times[best])
+        first = int(windows.starts[best])
+        last = first + windows.length
+        time = float(middles[first + int(np.argmax(heat[first:last]))])
         start, end = max(0.0, time - before), time + after
-        found.append(
-            Retrieved(
-                narration, start, end, float(scores[best]), time, first, first + windows.length
-            )
-        )
-        scores[(times > time - before - after) & (times < time + before + after)] = -np.inf
+        found.append(Retrieved(narration, start, end, float(scores[best]), time, first, last))
+        near = (middles > time - before - after) & (middles < time + before + after)
+        near[first:last] = True
+        touched = np.concatenate([[0], near.cumsum()])
+        scores[touched[windows.starts + windows.length] > touched[windows.starts]] = -np.inf
     return found
 
 

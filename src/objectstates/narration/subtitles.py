@@ -173,8 +173,10 @@ def _read_subtitles(text: str, suffix: str) -> Iterator[TimedWord]:
     options: dict[str, Any] = {"keep_html_tags": True}
     if text.lstrip("\ufeff \t\r\n").startswith("WEBVTT"):
         kind: str | None = "vtt"
+    elif "[Script Info]" in text or "[Events]" in text:
+        kind = "ssa" if "[V4 Styles]" in text else "ass"
     else:
-        kind = None if "-->" not in text or "[Script Info]" in text else "srt"
+        kind = "srt" if "-->" in text else None
     # pysubs2 takes a line with two times for the head of a cue, wherever they stand.
     text = _INLINE_TIME.sub(lambda found: _inline(_seconds(*found.groups())), text)
     try:
@@ -188,7 +190,7 @@ def _read_subtitles(text: str, suffix: str) -> Iterator[TimedWord]:
     for event in events:
         if event.is_comment or event.is_drawing:
             continue
-        words = event.text if kind else event.plaintext
+        words = event.text if kind in ("srt", "vtt") else event.plaintext
         if kind == "vtt":  # a blank line ends a cue: what follows are notes and names of cues
             words = words.split("\\N\\N")[0]
         cues.append(Cue(event.start / 1000, event.end / 1000, words))
