@@ -4,7 +4,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types benchmark clean
+# Debian packages that some tests use, and are skipped without: `make debian`, where you may.
+DEBIAN := espeak-ng
+
+.PHONY: demo test lint types benchmark debian clean
 
 demo: .venv/installed
 	$(BIN)/objectstates demo
@@ -22,6 +25,11 @@ types: .venv/installed-dev
 benchmark: .venv/installed-dev
 	$(BIN)/python -m benchmarks.solver
 	$(BIN)/python -m benchmarks.ingest
+	$(BIN)/python -m benchmarks.narration
+	$(BIN)/python -m benchmarks.wild.retrieval
+
+debian:
+	apt-get install --yes --no-install-recommends $(DEBIAN)
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "objectstates needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'

@@ -24,7 +24,7 @@ from benchmarks.wild.phrases import (
     SCENES,
     SUMMARIES,
 )
-from objectstates.narration.words import Cue, Narration, in_order, split_words, spread
+from objectstates.narration.words import Narration, in_order, split_words, spread
 
 Rng = np.random.Generator
 
@@ -51,6 +51,16 @@ class Timeline:
     duration: float
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Utterance:
+    """What is said at once, in seconds; ``deed`` is the action that it goes with, if any."""
+
+    start: float
+    end: float
+    text: str
+    deed: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Manner:
     """How people speak.
@@ -64,11 +74,11 @@ class Manner:
     hesitations, dropped, misheard : shares of the words.
     """
 
-    announced: float = 0.8
+    announced: float = 0.85
     told_after: float = 0.6
     lag: float = 6.0
     mentioned: float = 0.6
-    promised: float = 0.1
+    promised: float = 0.05
     hesitations: float = 0.06
     dropped: float = 0.03
     misheard: float = 0.06
@@ -80,7 +90,7 @@ class WildVideo:
     """A made-up video: what happens, what is said, and what was understood of it."""
 
     timeline: Timeline
-    utterances: tuple[Cue, ...]
+    utterances: tuple[Utterance, ...]
     narration: Narration
 
 
@@ -120,50 +130,52 @@ def make_timeline(
     return Timeline(scene, tuple(events), time + 60.0)
 
 
-def talk(timeline: Timeline, rng: Rng, manner: Manner | None = None) -> list[Cue]:
+def talk(timeline: Timeline, rng: Rng, manner: Manner | None = None) -> list[Utterance]:
     """What is said along a timeline, in order and never two things at once."""
     manner = manner or Manner()
-    planned: list[tuple[float, str]] = []
+    planned: list[tuple[float, str, str]] = []
     for event in timeline.events:
         speech = ACTIONS[event.action]
         if rng.random() < manner.announced:
             when = event.start - rng.uniform(0, manner.lag)
-            planned.append((when, expand(_choose(speech.announced, rng), rng)))
+            planned.append((when, expand(_choose(speech.announced, rng), rng), event.action))
         elif rng.random() < manner.told_after:
             when = event.end + rng.uniform(0, manner.lag)
-            planned.append((when, expand(_choose(speech.afterwards, rng), rng)))
+            planned.append((when, expand(_choose(speech.afterwards, rng), rng), event.action))
     for action in SCENES[timeline.scene][0]:
         if rng.random() < manner.mentioned:
             when = rng.uniform(0, timeline.duration)
-            planned.append((when, expand(_choose(ACTIONS[action].mentioned, rng), rng)))
+            planned.append((when, expand(_choose(ACTIONS[action].mentioned, rng), rng), ""))
         if rng.random() < manner.promised:
             text = _choose(PROMISES, rng).replace("{summary}", SUMMARIES[action])
-            planned.append((rng.uniform(0, 15), expand(text, rng)))
+            planned.append((rng.uniform(0, 15), expand(text, rng), ""))
     time = float(rng.uniform(0, 3))
     while time < timeline.duration:  # the rest of the time: other steps, small talk, silence
         steps = SCENES[timeline.scene][1] if rng.random() < 0.6 else CHATTER
-        planned.append((time, expand(_choose(steps, rng), rng)))
+        planned.append((time, expand(_choose(steps, rng), rng), ""))
         time += float(rng.uniform(3, 14))
     return _one_by_one(planned, timeline, rng, manner)
 
 
 def _one_by_one(
-    planned: list[tuple[float, str]], timeline: Timeline, rng: Rng, manner: Manner
-) -> list[Cue]:
+    planned: list[tuple[float, str, str]], timeline: Timeline, rng: Rng, manner: Manner
+) -> list[Utterance]:
     """Give each utterance its time. What would run into another's words is not said at all, unless
     it is about a deed: those were planned first.
     """
     pace = float(rng.uniform(*manner.words_per_second))
-    said: list[Cue] = []
-    for start, text in planned:
+    said: list[Utterance] = []
+    for start, text, deed in planned:
         start = max(0.0, start)
         end = start + len(split_words(text)) / pace
         if all(end <= other.start or start >= other.end for other in said):
-            said.append(Cue(start, end, text))
+            said.append(Utterance(start, end, text, deed))
     return sorted(cue for cue in said if cue.start < timeline.duration)
 
 
-def hear(name: str, utterances: Sequence[Cue], rng: Rng, manner: Manner | None = None) -> Narration:
+def hear(
+    name: str, utterances: Sequence[Utterance], rng: Rng, manner: Manner | None = None
+) -> Narration:
     """The words as a recogniser of speech would write them: no punctuation, and some mistakes."""
     manner = manner or Manner()
     rows = []

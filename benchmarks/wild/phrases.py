@@ -46,7 +46,7 @@ ACTIONS: dict[str, Speech] = {
             "{okay|now} removing the {busted|bad|flat} {wheel|tire} careful with your back",
         ),
         (
-            "{and|so} there's the wheel off {the car|} and you can see the {rotor|brake}",
+            "{and|so} there's the wheel off {its hub|} and you can see the {rotor|brake}",
             "that's the {bad|old|flat} tire {removed|off} {I'll roll it out of the way|}",
         ),
         (
@@ -76,7 +76,7 @@ ACTIONS: dict[str, Speech] = {
             "{alright|so} let's {pour|get} some of this coffee in {a|the} {cup|mug}",
             "{and|} I'm pouring {the coffee|it} {nice and slow|carefully} in {my|the} {favorite|white|} {cup|mug}",
             "{time|ready} to fill {up|} the {mug|cup} with {our|that} {fresh|hot} coffee",
-            "let me {grab the carafe|take the pot} and pour {you|us|out} a {cup|coffee}",
+            "let me {grab the carafe|take that jug} and pour {you|us|out} a {cup|coffee}",
             "{now|} the {best|fun} part pouring {the|your} brew into {the|a} {cup|mug}",
         ),
         (
@@ -124,8 +124,8 @@ ACTIONS: dict[str, Speech] = {
         (
             "{so|and} {I'll|we} {drop|pop|set} {our|this little} {plant|guy|fern} {down|} into {its|the} new {home|pot}",
             "{let's|we} get {the plant|this one} {seated|sitting} {right|} in the {middle|center} of {that|our} {pot|planter}",
-            "{I'm|now I'm} {placing|putting} {it|the plant|the seedling} in {there|the pot|the hole} {roots first|carefully}",
-            "{then|} the {plant|tomato|basil} goes {in|into} {the|its} {pot|hole|planter} {stem straight|}",
+            "{I'm|now I'm} {placing|putting} {it|this plant|our seedling} in {there|that pot|that hole} {roots first|carefully}",
+            "{then|} our {plant|tomato|basil} goes {in|into} {that|its} {pot|hole|planter} {stem straight|}",
         ),
         (
             "{so|and} {he's|it's|the plant is} {sitting|standing} in {his|the new} pot {now|}",
@@ -189,7 +189,7 @@ ACTIONS: dict[str, Speech] = {
             "{take|hold} the {grip|handle} and {slide|move} {that|our} window {over|across} {to open it|}",
         ),
         (
-            "{and|so} {that|the} window is {wide|} open {now|}",
+            "{and|so} {that|our} window is {wide|} open {now|}",
             "{there|okay} {the|our} window {went|slid} open",
         ),
         (
@@ -298,7 +298,7 @@ SCENES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "{turn|set} {the|your} {oven|stove} to {one eighty|medium}",
             "{scrub|clean} {this|the} shelf {because something leaked|}",
             "{these|the} carrots {are|look} {a bit|} tired",
-            "put {a|the} lid on {that|the leftovers}",
+            "{snap|put} a lid on {that|those leftovers}",
         ),
     ),
     "garden": (
@@ -349,7 +349,7 @@ SUMMARIES = {
     "pour-coffee": "pour a nice coffee",
     "open-fridge": "look in the fridge",
     "close-fridge": "shut the fridge",
-    "place-plant": "get the plant in its pot",
+    "place-plant": "get this plant potted",
     "drawer-open": "pull a drawer open",
     "drawer-close": "shut a drawer",
     "door-open": "open a door",

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -72,7 +74,7 @@ def test_clips_are_around_the_words_the_best_video_first(svm, tmp_path):
         "weaker": f"{IDLE} lift the tire {IDLE} {IDLE}",
     }
     found = retrieve([narration(text, name) for name, text in texts.items()], svm)
-    assert [clip.narration.name for clip in found][0] == "later"
+    assert found[0].narration.name == "later"
     assert [clip.score for clip in found] == sorted((c.score for c in found), reverse=True)
     best = found[0]
     begin = 0.5 * len(f"{IDLE} {IDLE}".split())
@@ -83,7 +85,8 @@ def test_clips_are_around_the_words_the_best_video_first(svm, tmp_path):
 
 
 def test_a_window_around_a_silence_is_where_its_words_are(svm):
-    words = "put the spare wheel on the studs and then wait for lunch it was good".split()
+    first, then = "put the spare wheel on the studs", "and then wait for lunch it was good"
+    words = [*first.split(), *then.split()]
     starts = np.array([*np.arange(7) * 0.5, *(np.arange(8) * 0.5 + 100)])
     spoken = Narration("v", words, np.stack([starts, starts + 0.4], 1))
     (clip,) = retrieve([spoken], svm)
@@ -95,7 +98,7 @@ def test_several_clips_of_a_video_do_not_overlap(svm):
     found = retrieve([narration(text)], svm, per_video=5)
     spans = sorted((clip.start, clip.end) for clip in found)
     assert len(spans) >= 2
-    assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[1] <= b[0] for a, b in pairwise(spans))
 
 
 def test_of_two_narrations_of_a_video_the_better_counts(svm):

@@ -21,12 +21,12 @@ Kind: captions
 Language: en
 
 00:00:00.160 --> 00:00:02.350 align:start position:0%
- 
+\x20
 hey<00:00:00.480><c> guys</c><00:00:00.719><c> today</c><00:00:01.120><c> we</c>
 
 00:00:02.350 --> 00:00:02.360 align:start position:0%
 hey guys today we
- 
+\x20
 
 00:00:02.360 --> 00:00:05.000 align:start position:0%
 hey guys today we
@@ -37,7 +37,7 @@ NOTE this is not said
 named-cue
 00:00:05.000 --> 00:00:05.010 align:start position:0%
 remove the wheel go
- 
+\x20
 """
 
 
@@ -81,7 +81,8 @@ def test_captions_that_grow_word_by_word(read):
 
 def test_what_is_really_said_twice_stays(read):
     narration = read(
-        "1\n00:00:01,000 --> 00:00:02,000\npush push\n\n2\n00:00:09,000 --> 00:00:10,000\npush push\n"
+        "1\n00:00:01,000 --> 00:00:02,000\npush push\n\n"
+        "2\n00:00:09,000 --> 00:00:10,000\npush push\n"
     )
     assert said(narration) == "push push push push"
 
@@ -224,12 +225,26 @@ def test_what_is_written_is_read_again(tmp_path, rows):
     np.testing.assert_allclose(narration.times[firsts, 0], expected, atol=1e-3)
 
 
-fragments = st.sampled_from(
-    ["WEBVTT\n", "\n\n", "00:00:01,000 --> 00:00:02,000\n", "1:00.000 --> 0:59.000", "<00:00:01.000>",
-     "<c> word</c>", "[Script Info]\n", "[Events]\nDialogue: ", "{\\k", "99:99:99,999 --> ", "NOTE ",
-     '{"events": [', '{"segs": [{"utf8": "x"}], "tStartMs": 1e400}', "]}", "0:05 ", "&#x110000;", "\x00",
-     "<tt xmlns='http://www.w3.org/ns/ttml'>", "{1}{2}", "\\N", "\ufeff", "\u2028", "1\n", "<t99999>"]
-)  # fmt: skip
+FRAGMENTS = [
+    *(
+        "WEBVTT\n",
+        "\n\n",
+        "1\n",
+        "NOTE ",
+        "\x00",
+        "\\N",
+        "\ufeff",
+        "\u2028",
+        "{\\k",
+        "{1}{2}",
+        "]}",
+    ),
+    *("00:00:01,000 --> 00:00:02,000\n", "1:00.000 --> 0:59.000", "99:99:99,999 --> ", "0:05 "),
+    *("<00:00:01.000>", "<c> word</c>", "<t99999>", "&#x110000;", "[Script Info]\n"),
+    *("[Events]\nDialogue: ", "<tt xmlns='http://www.w3.org/ns/ttml'>", '{"events": ['),
+    *('{"segs": [{"utf8": "x"}], "tStartMs": 1e400}', '{"tStartMs": -1, "segs": [{}]},'),
+]
+fragments = st.sampled_from(FRAGMENTS)
 
 
 @given(
@@ -246,7 +261,8 @@ def test_no_file_is_a_crash(tmp_path, content, suffix):
     try:
         narration = read_narration(path)
     except NarrationError as problem:
-        assert str(path) in str(problem)
+        message = str(problem)
+        assert str(path) in message
         return
     assert len(narration) > 0
     assert np.isfinite(narration.times).all()

@@ -123,7 +123,9 @@ def retrieve(
     if page is not None:
         from objectstates.narration.page import write_page
 
-        write_page(page, clips, scorer, f"Where they say: {phrase or action or positive}")
+        write_page(
+            page, clips, scorer, f"Where they say: {phrase or action or positive}".replace("_", " ")
+        )
     show(
         {
             "narrations": len(files) - len(problems),

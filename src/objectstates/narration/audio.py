@@ -71,7 +71,7 @@ def _decoded(
             frames.append(None)  # the last: what the resampler still holds
         for frame in frames:
             for sound in resampler.resample(frame):
-                samples = sound.to_ndarray().ravel()
+                samples = np.asarray(sound.to_ndarray().ravel(), np.float32)
                 time = expected if sound.time is None else float(sound.time) - origin
                 expected = time + len(samples) / RATE
                 yield time, samples

@@ -227,7 +227,8 @@ def _best(
     """The best windows whose clips do not overlap, the best first.
 
     A window may reach over a long silence, so its time is that of one word: the one whose windows
-    are the best on average, for that is in the midst of what made the window score.
+    are the best on average, for that is in the midst of what made the window score; of several,
+    the one in the middle.
     """
     middles, heat = narration.times.mean(1), windows.word_means(len(narration))
     scores = windows.scores.copy()
@@ -238,7 +239,8 @@ def _best(
             break
         first = int(windows.starts[best])
         last = first + windows.length
-        time = float(middles[first + int(np.argmax(heat[first:last]))])
+        hottest = np.flatnonzero(heat[first:last] >= heat[first:last].max() - 1e-12)
+        time = float(middles[first + hottest[len(hottest) // 2]])
         start, end = max(0.0, time - before), time + after
         found.append(Retrieved(narration, start, end, float(scores[best]), time, first, last))
         near = (middles > time - before - after) & (middles < time + before + after)
