@@ -1,6 +1,7 @@
 """Speech that is really spoken, by espeak-ng, and really recognised."""
 
 import csv
+import inspect
 import json
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import wave
 from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -16,7 +18,13 @@ import pytest
 from objectstates import cli
 from objectstates.errors import MissingExtraError, NarrationError, SettingError, VideoError
 from objectstates.narration.audio import RATE, read_audio
-from objectstates.narration.speech import Moonshine, Whisper, make_recogniser, transcribe
+from objectstates.narration.speech import (
+    Moonshine,
+    Whisper,
+    _short_cues,
+    make_recogniser,
+    transcribe,
+)
 from objectstates.narration.subtitles import read_narration
 from objectstates.narration.words import Cue
 from objectstates.sources import find_clips
@@ -162,6 +170,27 @@ def test_what_cannot_be_heard_is_named(tmp_path):
         make_recogniser("parrot")
 
 
+class Broken:
+    def recognise(self, samples):
+        raise RuntimeError("out of order")
+
+
+def test_a_recogniser_that_fails_is_named(tmp_path):
+    loud = np.random.default_rng(0).normal(0, 3000, 8000).astype(np.int16)
+    with pytest.raises(NarrationError, match=r"v\.mp4: the recogniser failed at 0 s: out of order"):
+        list(transcribe(write_video(tmp_path / "v.mp4", loud, 8000), Broken()))
+
+
+def test_two_videos_of_one_name_are_not_written_over_one_another(run, tmp_path):
+    for name in ("a/v.mp4", "b/v.mp4"):
+        (tmp_path / name).parent.mkdir()
+        write_video(tmp_path / name)
+    code, _, err = run("transcribe", tmp_path, "--out", tmp_path / "said")
+    assert code == 2
+    assert "rename one" in err
+    assert not (tmp_path / "said").exists()
+
+
 def test_models_that_are_not_there_are_named(tmp_path):
     pytest.importorskip("moonshine_voice", reason="the extra asr is not installed")
     with pytest.raises(SettingError, match="English only"):
@@ -228,3 +257,29 @@ def test_own_sentences(run, tmp_path):
     assert code == 0
     (span,) = find_clips(csv=tmp_path / "c.csv")
     assert 35 <= span.start <= 37
+
+
+def test_whisper_is_called_as_it_wants_to_be():
+    """Its weights are not ours to ship: at least the call must fit the signature."""
+    faster_whisper = pytest.importorskip(
+        "faster_whisper", reason="the extra whisper is not installed"
+    )
+    calls = []
+
+    class Model:
+        def transcribe(self, *args, **options):
+            inspect.signature(faster_whisper.WhisperModel.transcribe).bind(self, *args, **options)
+            calls.append(options)
+            return iter([]), None
+
+    whisper = Whisper.__new__(Whisper)
+    whisper._model, whisper._language = Model(), "de"
+    assert whisper.recognise(np.zeros(RATE, np.float32)) == []
+    assert calls[0]["language"] == "de"
+
+
+def test_long_segments_become_short_cues():
+    words = [SimpleNamespace(word=f" w{i}", start=float(i), end=i + 0.5) for i in range(10)]
+    first, second = _short_cues(words)
+    assert (first.start, first.end, len(first.text.split())) == (0.0, 7.5, 8)
+    assert (second.start, second.end, second.text.split()) == (8.0, 9.5, ["w8", "w9"])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from objectstates.cli.output import complain, show
+from objectstates.cli.output import complain, printable, show
 from objectstates.errors import NarrationError, SettingError, VideoError
 from objectstates.settings import TextMethod
 
@@ -38,19 +40,20 @@ def transcribe(
     from objectstates.narration.subtitles import write_webvtt
     from objectstates.sources import find_clips
 
-    files = list(dict.fromkeys(span.video for span in find_clips(videos)))
+    targets = _targets([span.video for span in find_clips(videos)], out)
     recogniser = make_recogniser(engine, model, language)
     written: list[str] = []
     kept: list[str] = []
     skipped: list[str] = []
-    for video in files:
-        target = (out or video.parent) / f"{video.stem}.vtt"
+    for target, video in targets.items():
         if target.exists() and not force:
             kept.append(str(target))
             continue
         problems: list[str] = []
         try:
-            write_webvtt(target, list(listen(video, recogniser, problems=problems)))
+            with _listening(video) as watch:
+                cues = list(listen(video, recogniser, problems=problems, progress=watch))
+            write_webvtt(target, cues)
             written.append(str(target))
         except (NarrationError, VideoError) as problem:
             skipped.append(str(problem))
@@ -61,6 +64,32 @@ def transcribe(
     if skipped and not written and not kept:
         raise NarrationError("nothing was written down: no video has speech that can be heard")
     show({"written": written, "kept": kept, "left_out": skipped}, json)
+
+
+def _targets(videos: list[Path], out: Path | None) -> dict[Path, Path]:
+    """Where the words of each video go; two videos must not go to the same place."""
+    targets: dict[Path, Path] = {}
+    for video in videos:
+        target = (out or video.parent) / f"{video.stem}.vtt"
+        if target in targets:
+            raise NarrationError(
+                f"{targets[target]} and {video} would both be written to {target}: rename one"
+            )
+        targets[target] = video
+    return targets
+
+
+@contextmanager
+def _listening(video: Path) -> Iterator[Callable[[float], None]]:
+    """How far a video has been heard, on stderr; nothing without a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True, markup=False)
+    if not console.is_terminal:
+        yield lambda _seconds: None
+        return
+    with console.status(printable(f"listening to {video.name}")) as status:
+        yield lambda seconds: status.update(printable(f"{video.name}: heard {seconds:.0f} s"))
 
 
 def retrieve(

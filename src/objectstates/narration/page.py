@@ -26,7 +26,8 @@ _AROUND = 1500
 _PAUSE, _LINE_SECONDS = 1.5, 12.0
 """Seconds of silence that begin a new line, and the longest a line lasts."""
 
-_COLD, _MIDDLE, _HOT = (92, 128, 205), (240, 239, 237), (202, 74, 66)
+_COLD, _MIDDLE, _HOT = (140, 168, 224), (240, 239, 237), (228, 108, 92)
+"""RGB; dark text is readable on all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,13 @@ def transcribe(
     """
     heard = False
     for piece in read_audio(path, problems):
-        for cue in recogniser.recognise(piece.samples):
+        try:
+            cues = recogniser.recognise(piece.samples)
+        except Exception as problem:  # recognisers raise whatever their runtimes do
+            raise NarrationError(
+                f"{path}: the recogniser failed at {piece.start:.0f} s: {problem}"
+            ) from problem
+        for cue in cues:
             if text := " ".join(cue.text.split()):
                 heard = True
                 start = max(0.0, piece.start + cue.start)
