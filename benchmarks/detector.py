@@ -2,6 +2,11 @@
 
     python -m benchmarks.detector ../shared/data/sim [--leave-one-out] [--tasks drawer-open ...]
 
+Recall, false positives and average precision are those of single frames. Coverage is what the rest
+of the system gets: the share of the frames with a visible object in which some tracklet lies on it,
+after ingest's own pass over the clip, cut as ``crops.json`` says. ``on object`` is the share of
+tracklets that do.
+
 ``--leave-one-out`` stays within the train clips: each is judged by a detector trained on the
 others. Choose settings by that; the test clips are for reporting.
 """
@@ -12,22 +17,31 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from objectstates.detect.evaluation import Evaluation, ImageRow, evaluate
+import numpy as np
+
+from objectstates.detect.evaluation import OVERLAP, Evaluation, ImageRow, evaluate
 from objectstates.detect.fewshot import FewShotDetector
 from objectstates.detect.learning import Recipe, train
+from objectstates.detect.suppression import iou
+from objectstates.features.backbones import load_backbone
+from objectstates.observe import Observation, ObserveSettings, observe
+from objectstates.sources import ClipSpan
+from objectstates.truth import shown_box
 from objectstates.video import Frame, read_frames
 
+RESULTS = Path(__file__).parent / "results"
 TASKS = ("drawer-open", "door-open", "box-close", "coffee-pull", "faucet-open")
-RELATIONS = ("box-close", "coffee-pull")
-"""The state is how two things lie to each other: the box to find is around both."""
 
 TRAIN_CLIPS = range(6)
 FRAMES_PER_CLIP = 8
 JUDGE_EVERY = 12  # frames
+VISIBLE = 0.25
+"""Share of the object's pixels that must be seen for a frame to count in the coverage."""
 
 
 def make_labels(
@@ -53,7 +67,7 @@ def make_labels(
             images.append(
                 {"id": len(images), "video": str(video), "frame": frame, "fps": truth["fps"]}
             )
-            if box := true_box(truth, task, frame):
+            if box := shown_box(truth, frame):
                 x1, y1, x2, y2 = box
                 annotations.append(
                     {
@@ -70,46 +84,104 @@ def make_labels(
     return out
 
 
-def true_box(truth: dict[str, Any], task: str, frame: int) -> list[float] | None:
-    things = ("object", "part") if task in RELATIONS else ("object",)
-    boxes = [b for thing in things if (b := truth[thing]["box"][frame]) is not None]
-    if not boxes:
-        return None
-    low = [min(b[k] for b in boxes) for k in (0, 1)]
-    return low + [max(b[k] for b in boxes) for k in (2, 3)]
-
-
 def all_clips(folder: Path) -> list[int]:
     return sorted(int(path.stem[-3:]) for path in folder.glob("*_[0-9][0-9][0-9].json"))
 
 
-def leave_one_out(folder: Path, recipe: Recipe | None = None) -> Evaluation:
+@dataclass(frozen=True, slots=True)
+class ClipRow:
+    """One clip: frames with a visible object, those with a tracklet on it; tracklets, those on it.
+
+    A tracklet is on the object if it is so in half of its frames.
+    """
+
+    clip: str
+    recall: float
+    visible: int
+    covered: int
+    tracklets: int
+    on_object: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How a task went: frame by frame, and clip by clip."""
+
+    frames: Evaluation
+    clips: tuple[ClipRow, ...]
+
+    @property
+    def coverage(self) -> float:
+        return sum(row.covered for row in self.clips) / sum(row.visible for row in self.clips)
+
+    @property
+    def on_object(self) -> float:
+        return sum(r.on_object for r in self.clips) / max(1, sum(r.tracklets for r in self.clips))
+
+
+def judge(detector: FewShotDetector, folder: Path, clips: Sequence[int]) -> Judged:
+    """Run a detector on frames of clips, and on the clips as ingest does."""
+    with tempfile.TemporaryDirectory() as place:
+        frames = evaluate(detector, make_labels(folder, clips, Path(place) / "labels.json"))
+    recalls = per_clip_recall(frames)
+    crops = json.loads((folder.parent / "crops.json").read_text())
+    backbone = load_backbone()
+    rows = []
+    for clip in clips:
+        name = f"{folder.name}_{clip:03d}"
+        truth = json.loads((folder / f"{name}.json").read_text())
+        first, last = crops[name]
+        span = ClipSpan(name, folder / f"{name}.mp4", first / truth["fps"], last / truth["fps"])
+        seen, _ = observe(span, detector, backbone, ObserveSettings())
+        rows.append(ClipRow(name, recalls[name], *covered(seen, truth, first, last)))
+    return Judged(frames, tuple(rows))
+
+
+def covered(
+    seen: Observation, truth: dict[str, Any], first: int, last: int
+) -> tuple[int, int, int, int]:
+    """Frames with a visible object, those with a tracklet on it; tracklets, those on it."""
+    boxes = {
+        frame: box
+        for frame in range(first, last)
+        if (truth["object"]["visible_fraction"][frame] or 0) > VISIBLE
+        and (box := shown_box(truth, frame)) is not None
+    }
+    hit: set[int] = set()
+    on_object = 0
+    for low, high in zip(seen.box_offsets[:-1], seen.box_offsets[1:], strict=True):
+        own = seen.boxes[low:high]
+        frames = np.rint(own[:, 0] * truth["fps"]).astype(int).tolist()
+        on = [
+            frame
+            for frame, box in zip(frames, own[:, 1:], strict=True)
+            if frame in boxes and iou(box[None], np.array([boxes[frame]]))[0, 0] >= OVERLAP
+        ]
+        hit.update(on)
+        on_object += 2 * len(on) >= len(frames)
+    return len(boxes), len(hit), len(seen.tracklet_span), on_object
+
+
+def leave_one_out(folder: Path, recipe: Recipe | None = None) -> Judged:
     """Judge each train clip by a detector trained on the others; the precision is their mean."""
-    rows: list[ImageRow] = []
-    precisions = []
-    with tempfile.TemporaryDirectory() as place:
-        labels = Path(place) / "labels.json"
-        for clip in TRAIN_CLIPS:
-            others = [c for c in TRAIN_CLIPS if c != clip]
-            detector = train(
-                make_labels(folder, others, labels, per_clip=FRAMES_PER_CLIP), recipe=recipe
-            )
-            judged = evaluate(detector, make_labels(folder, [clip], labels))
-            rows += judged.rows
-            precisions.append(judged.average_precision)
-    return Evaluation(judged.threshold, sum(precisions) / len(precisions), tuple(rows))
+    parts = []
+    for clip in TRAIN_CLIPS:
+        detector, _ = trained(folder, [c for c in TRAIN_CLIPS if c != clip], recipe)
+        parts.append(judge(detector, folder, [clip]))
+    rows = tuple(row for part in parts for row in part.frames.rows)
+    precision = float(np.mean([part.frames.average_precision for part in parts]))
+    frames = Evaluation(parts[0].frames.threshold, precision, rows)
+    return Judged(frames, tuple(row for part in parts for row in part.clips))
 
 
-def held_out(folder: Path) -> tuple[Evaluation, FewShotDetector, float]:
-    """Train on the train clips, judge on all others; seconds of training too."""
-    test = [clip for clip in all_clips(folder) if clip not in TRAIN_CLIPS]
+def trained(
+    folder: Path, clips: Iterable[int], recipe: Recipe | None = None
+) -> tuple[FewShotDetector, float]:
+    """A detector of a task, and the seconds that its training took."""
     with tempfile.TemporaryDirectory() as place:
-        labels = Path(place) / "labels.json"
-        make_labels(folder, TRAIN_CLIPS, labels, per_clip=FRAMES_PER_CLIP)
+        labels = make_labels(folder, clips, Path(place) / "labels.json", per_clip=FRAMES_PER_CLIP)
         start = time.perf_counter()
-        detector = train(labels)
-        seconds = time.perf_counter() - start
-        return evaluate(detector, make_labels(folder, test, labels)), detector, seconds
+        return train(labels, recipe=recipe), time.perf_counter() - start
 
 
 def milliseconds(detector: FewShotDetector, video: Path, count: int = 50) -> float:
@@ -141,22 +213,41 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="*", default=TASKS)
     parser.add_argument("--leave-one-out", action="store_true")
     arguments = parser.parse_args()
-    print("task         recall  false+/frame     AP  per clip")
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"detector{'_leave_one_out' if arguments.leave_one_out else ''}.json"
+    report = {}
+    print("task         recall  false+/frame     AP  coverage  on object")
     for task in arguments.tasks:
         folder = arguments.folder / task
-        extra = ""
+        extra: dict[str, float] = {}
         if arguments.leave_one_out:
             result = leave_one_out(folder)
         else:
-            result, detector, seconds = held_out(folder)
-            video = folder / f"{task}_{all_clips(folder)[-1]:03d}.mp4"
-            extra = f"  {milliseconds(detector, video):.1f} ms/frame, trained in {seconds:.0f} s"
-        clips = " ".join(f"{recall:.2f}" for recall in per_clip_recall(result).values())
+            detector, seconds = trained(folder, TRAIN_CLIPS)
+            test = [clip for clip in all_clips(folder) if clip not in TRAIN_CLIPS]
+            result = judge(detector, folder, test)
+            video = folder / f"{task}_{test[-1]:03d}.mp4"
+            extra = {"training_s": seconds, "ms_per_frame": milliseconds(detector, video)}
+        frames = result.frames
+        report[task] = {
+            "recall": frames.recall,
+            "false_positives_per_frame": frames.false_positives_per_image,
+            "average_precision": frames.average_precision,
+            "coverage": result.coverage,
+            "on_object": result.on_object,
+            **extra,
+            "clips": [asdict(row) for row in result.clips],
+        }
         print(
-            f"{task:12} {result.recall:6.3f}  {result.false_positives_per_image:12.3f}  "
-            f"{result.average_precision:5.3f}  {clips}{extra}",
+            f"{task:12} {frames.recall:6.3f}  {frames.false_positives_per_image:12.3f}  "
+            f"{frames.average_precision:5.3f}  {result.coverage:8.3f}  {result.on_object:9.3f}  "
+            + ", ".join(f"{name} {value:.3g}" for name, value in extra.items()),
             flush=True,
         )
+        for row in result.clips:
+            if row.covered < 0.8 * row.visible:
+                print(f"  {row.clip}: recall {row.recall:.2f}, {row.covered} of {row.visible}")
+        path.write_text(json.dumps(report, indent=1) + "\n")  # what is done is not lost
 
 
 if __name__ == "__main__":

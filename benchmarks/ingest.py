@@ -128,7 +128,7 @@ def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
 
 
 def peak_memory(clip: ClipSpan, settings: IngestSettings) -> float:
-    """Megabytes at the peak of one process that ingests one clip."""
+    """Megabytes at the peak of one process that ingests one clip and saves the corpus."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_measure_memory, args=(clip, settings, theirs))
@@ -139,7 +139,9 @@ def peak_memory(clip: ClipSpan, settings: IngestSettings) -> float:
 
 
 def _measure_memory(clip: ClipSpan, settings: IngestSettings, pipe: Any) -> None:
-    ingest([clip], settings)
+    corpus, _ = ingest([clip], settings)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus.save(Path(folder) / "corpus")
     lines = Path("/proc/self/status").read_text().splitlines()
     peak = next(line for line in lines if line.startswith("VmHWM"))
     pipe.send(int(peak.split()[1]) / 1024)
@@ -214,8 +216,12 @@ def show(report: dict[str, Any]) -> None:
         f"{report['processes']} processes: {report['times_real_time']:.1f} x real time, "
         f"{report['to_pure_decoding']:.0f} x pure decoding"
     )
+    shortest = next(iter(report["peak_mb"].values()))
     for length, peak in report["peak_mb"].items():
-        console.print(f"peak memory of one process, {length} of video: {peak:.0f} MB")
+        console.print(
+            f"peak memory of one process, {length} of video: {peak:.0f} MB, "
+            f"{peak / shortest:.2f} x the first"
+        )
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.detector import TASKS, TRAIN_CLIPS, true_box
+from benchmarks.detector import TASKS, TRAIN_CLIPS
 from objectstates.detect import motion
 from objectstates.detect.suppression import iou
 from objectstates.sources import ClipSpan
+from objectstates.truth import shown_box
 from objectstates.video import Frame, probe
 
 Floats = npt.NDArray[np.float64]
@@ -31,14 +32,13 @@ class WatchedClip:
         task = folder.name
         video = folder / f"{task}_{clip:03d}.mp4"
         self.truth = json.loads(video.with_suffix(".json").read_text())
-        self.task = task
         self.span = ClipSpan(video.stem, video)
         self.scene = motion.watch(video, None, None, motion.FPS)
         self.size = probe(video).height, probe(video).width
 
     def true_box(self, time: float) -> Floats | None:
         frame = min(self.truth["n_frames"] - 1, round(time * self.truth["fps"]))
-        box = true_box(self.truth, self.task, frame)
+        box = shown_box(self.truth, frame)
         return None if box is None else np.array([box], np.float64)
 
     def recall(self, boxes: int = motion.BOXES) -> float:

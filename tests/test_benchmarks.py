@@ -1,9 +1,12 @@
 """The authors' schedule that we measure ourselves against must be a fair one."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from benchmarks.authors import cheapest_path, predecessors, projection, solve_as_authors
+from benchmarks.detector import covered
 from objectstates import JointDiscovery
 from objectstates.solver.cost import factorise
 from objectstates.solver.oracle import label_clips, ordered_states
@@ -37,7 +40,29 @@ def test_its_projection_is_ours(shape):
 def test_it_goes_where_our_full_steps_go():
     corpus = synthetic_corpus(n_clips=5, tracklets_per_clip=12, chunks_per_clip=15)
     theirs = solve_as_authors(corpus, steps=150)
-    ours = JointDiscovery(solver="full", max_passes=180).fit(corpus)
+    ours = JointDiscovery.paper(solver="full", max_passes=180).fit(corpus)
     assert theirs.relaxed == pytest.approx(ours.relaxed_objective_, rel=0.15)
     assert theirs.rounded == pytest.approx(ours.objective_, rel=0.05)
     assert theirs.gap / theirs.relaxed < 0.5
+
+
+def test_coverage_counts_visible_frames_with_a_tracklet_on_the_object():
+    truth = {
+        "fps": 10,
+        "object": {
+            "box": [[0, 0, 10, 10]] * 8,
+            "visible_fraction": [1, 1, 1, 1, 1, 1, 0.2, None],
+        },
+    }
+    on, off = [0, 0, 10, 9], [5, 5, 15, 15]
+    # Frames 1 to 3 on it and 4 beside it; then 5 and, hidden, 6 on it; then 2 to 3 beside it.
+    rows = [(1, on), (2, on), (3, on), (4, off), (5, on), (6, on), (2, off), (3, off)]
+    seen = SimpleNamespace(
+        boxes=np.array([[frame / 10, *box] for frame, box in rows]),
+        box_offsets=np.array([0, 4, 6, 8]),
+        tracklet_span=np.zeros((3, 2)),
+    )
+    visible, hit, tracklets, on_object = covered(seen, truth, "drawer-open", 0, 8)
+    assert (visible, hit) == (6, 4)
+    assert (tracklets, on_object) == (3, 2)
+    assert covered(seen, truth, "drawer-open", 3, 6)[:2] == (3, 2)

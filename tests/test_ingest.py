@@ -162,6 +162,23 @@ def test_a_damaged_cache_is_no_harm(ingested, folder, tmp_path):
     np.testing.assert_array_equal(again.chunks.features, ingested[0].chunks.features)
 
 
+def test_without_a_cache_nothing_is_left(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    corpus, report = ingest(videos_of(folder)[:1], with_boxes(folder))
+    assert (len(corpus), report.observed, report.kept) == (1, 1, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_named(folder, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(VideoError, match=r"cache \(No space left on device\): make room"):
+        ingest(videos_of(folder)[:1], with_boxes(folder), cache=tmp_path / "cache", strict=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 def test_killed_work_is_resumed(ingested, folder, tmp_path):
     """kill -9 in the middle: what was done before is not done again, and the corpus is the same."""
     cache, out = tmp_path / "cache", tmp_path / "corpus"

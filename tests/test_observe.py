@@ -3,7 +3,7 @@ import pytest
 
 from objectstates.detect.boxes import BoxesDetector
 from objectstates.features.lite0 import Lite0
-from objectstates.observe import DetectionLog, ObserveSettings, observe
+from objectstates.observe import DetectionLog, ObserveSettings, _Eyes, observe
 from objectstates.sources import ClipSpan
 from objectstates.video import probe
 from tests.test_ingest import BOX, FPS, scene
@@ -49,15 +49,27 @@ def test_kept_detections_spare_the_detector_and_change_nothing(look):
     assert_same(first, second)
 
 
-def test_long_clips_are_worked_on_in_segments(look, monkeypatch):
+def test_long_clips_are_worked_on_in_parts(look, monkeypatch):
+    """Maps are not kept for longer than tracks are, and what comes out is nearly the same."""
+    kept = []
+    settle = _Eyes._settle
+
+    def counted(eyes, *args):
+        settle(eyes, *args)
+        kept.append(len(eyes.maps))
+
+    monkeypatch.setattr(_Eyes, "_settle", counted)
     whole, _ = look()
-    monkeypatch.setattr("objectstates.observe.SEGMENT_SECONDS", 2.0)
+    assert max(kept) == 30, "five a second, for six seconds"
+    kept.clear()
+    monkeypatch.setattr("objectstates.observe.LONGEST_TRACK", 2.0)
     parts, _ = look()
-    assert (parts.chunk_span == whole.chunk_span).all()
-    for start, end in parts.tracklet_span:
-        assert start // 2 == (end - 1e-6) // 2, "a tracklet reaches over the end of a segment"
-    covered = (parts.tracklet_span[:, 1] - parts.tracklet_span[:, 0]).sum()
-    assert covered > 0.9 * (whole.tracklet_span[:, 1] - whole.tracklet_span[:, 0]).sum()
+    assert max(kept) <= 5 * (2.0 + 0.6)
+    np.testing.assert_array_equal(parts.chunk_span, whole.chunk_span)
+    np.testing.assert_allclose(parts.chunk_feature, whole.chunk_feature, atol=0.05)
+    assert (np.diff(parts.tracklet_span[:, 0]) >= 0).all()
+    covered = [np.diff(seen.tracklet_span).sum() for seen in (parts, whole)]
+    assert covered[0] == pytest.approx(covered[1])
 
 
 def test_a_span_is_looked_at_alone(look, clip):

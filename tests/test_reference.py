@@ -23,7 +23,7 @@ def corpus(shared):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_at_least_as_good_as_the_authors_code(corpus, answers, seed):
-    model = JointDiscovery(nu=0.5, seed=seed).fit(corpus)
+    model = JointDiscovery.paper(nu=0.5, seed=seed).fit(corpus)
     assert model.relaxed_objective_ <= answers["objective_relaxed_final"]
     assert model.gap_ <= answers["duality_gap_final"]
     assert model.objective_ == pytest.approx(regression_objective(corpus, model), rel=1e-6)
@@ -34,7 +34,7 @@ def test_at_least_as_good_as_the_authors_code(corpus, answers, seed):
 def test_their_labels_have_their_objective(shared, corpus, answers):
     """Their objective, recomputed from their labels, tells that nu = 0.5 means what they did."""
     arrays = np.load(shared / "reference" / "answers_S.npz", allow_pickle=False)
-    model = JointDiscovery(nu=0.5)
+    model = JointDiscovery.paper(nu=0.5)
     model.labels_ = np.where(
         arrays["Y_jcr"][:, 0] > 0.5, 1, np.where(arrays["Y_jcr"][:, 1] > 0.5, 2, 0)
     )
@@ -56,7 +56,7 @@ def test_rebuilt_intervals_order_tracklets_as_the_true_ones(shared, corpus):
 
 def test_precision_is_computed_as_theirs(shared, corpus, answers):
     truth = np.load(shared / "reference" / "problem_S.npz", allow_pickle=False)
-    model = JointDiscovery(nu=0.5).fit(corpus)
+    model = JointDiscovery.paper(nu=0.5).fit(corpus)
     scores = evaluate(model.result_, corpus)
     per_clip = [
         np.mean(truth["label"][rows][model.labels_[rows] == k] == k)
@@ -73,9 +73,9 @@ def test_edge_cases_that_stop_their_code(shared, name):
     corpus = read_authors(shared / "reference" / f"features_{name}.mat")
     if name == "Eoverlap":
         with pytest.warns(UserWarning, match="1 of 5 clips"):
-            model = JointDiscovery(nu=0.5).fit(corpus)
+            model = JointDiscovery.paper(nu=0.5).fit(corpus)
         assert [skipped.clip for skipped in model.skipped_] == ["clip2"]
     else:
-        model = JointDiscovery(nu=0.5).fit(corpus)
+        model = JointDiscovery.paper(nu=0.5).fit(corpus)
         assert_constraints_hold(corpus, model.labels_, model.action_chunk_)
     assert model.converged_

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from objectstates.evaluation import evaluate
     from objectstates.interop.authors import read_authors
     from objectstates.result import Result
+    from objectstates.truth import label_corpus, read_truth
 
 __version__ = "0.1.0"
 
@@ -36,7 +37,9 @@ _HOMES = {
     "ObjectStatesError": "errors",
     "Result": "result",
     "evaluate": "evaluation",
+    "label_corpus": "truth",
     "read_authors": "interop.authors",
+    "read_truth": "truth",
 }
 
 __all__ = [
@@ -50,7 +53,9 @@ __all__ = [
     "Tracklet",
     "TrackletLabel",
     "evaluate",
+    "label_corpus",
     "read_authors",
+    "read_truth",
 ]
 
 

@@ -8,14 +8,14 @@ under a temporary name and renamed; a damaged one counts as absent.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,16 @@ def cache_folder() -> Path:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Other processes see the whole file or none."""
+    with _written_atomically(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def _written_atomically(path: Path) -> Iterator[IO[bytes]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         try:
-            file.write(content)
+            yield file
             file.close()
             os.replace(file.name, path)
         except BaseException:
@@ -79,9 +85,8 @@ class ArrayCache:
     def put(self, key: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         if self.folder is None:
             return
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        write_atomically(self._path(key), buffer.getvalue())
+        with _written_atomically(self._path(key)) as file:
+            np.savez(file, allow_pickle=False, **arrays)
 
     def _path(self, key: str) -> Path:
         assert self.folder is not None

@@ -500,8 +500,8 @@ def _validate_rows(kind: str, table: Tracklets | Chunks, ids: tuple[str, ...]) -
     _first_bad(kind, "start", table, ids, unsorted, table.start,
                f"lies before the previous {kind}'s: sort the rows of a clip by start")  # fmt: skip
     finite = np.ones(len(table.features), bool)
-    for first in range(0, len(finite), 4096):  # in pieces, to need little memory
-        finite[first : first + 4096] = np.isfinite(table.features[first : first + 4096]).all(axis=1)
+    for first in range(0, len(finite), 256):  # in pieces, to need little memory
+        finite[first : first + 256] = np.isfinite(table.features[first : first + 256]).all(axis=1)
     _first_bad(kind, "feature", table, ids, ~finite, None,
                "has values that are not finite (NaN or infinite): mend or drop it")  # fmt: skip
 

@@ -22,7 +22,7 @@ ARTEFACT = Artefact(
 )
 
 ARRAYS = "arrays.npz"
-_ROWS_PER_GROUP = 4096  # a reader holds one group of features beside what it has read
+_ROWS_PER_GROUP = 256  # writers and readers hold a few groups of features beside the corpus
 _BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
 
 

@@ -15,11 +15,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from objectstates import formulation
+from objectstates import formulation, settings
 from objectstates.corpus import Array, Corpus
 from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
+from objectstates.labelling import Labelling, chosen_chunks, label_alike, label_held_out
 from objectstates.result import Classifier, Result, SkippedClip
-from objectstates.settings import ConstraintName, OnInfeasible, Solver, Target
+from objectstates.settings import ConstraintName, OnInfeasible, Solver, Target, TimeUnit
 from objectstates.solver.cost import factorise, linear_classifier
 from objectstates.solver.frank_wolfe import (
     Progress,
@@ -58,10 +59,16 @@ class JointDiscovery:
 
     Parameters
     ----------
-    nu : weight of the coupling of states and action; 1 is the paper's.
+    nu : weight of the coupling of states and action.
+    time_unit : what distances in time are measured in: "clip", the mean length of the clips, or
+        "second", as in the paper. At nu = 2 in clips, a label a quarter of a clip on the wrong side
+        of the action costs as much as a wrong label, however long clips are.
     mu, lam : ridge weights of the state and the action classifier; the paper's by default.
     detection_weight : weight of the detector's scores (row g of the paper's table): labelling
         tracklet i costs ``detection_weight * (1 - score_i) / M``.
+    labelling : "held_out" labels all tracklets that look like those of the other clips, and gives
+        the action an extent; "paper" keeps the rounding of lowest objective, which names about one
+        tracklet per state and clip. The action's chunk is the same.
     constraint : each state labels "at_least_one" tracklet of a clip, or "exactly_one".
     target : what is sought: "joint", or the "state" or the "action" alone.
     solver : "block", Frank-Wolfe clip by clip, or "full", the paper's.
@@ -76,6 +83,7 @@ class JointDiscovery:
     labels_ : (M,) state 0, 1 or 2 of every tracklet of the corpus.
     action_chunk_ : (N,) the action's chunk within each clip, -1 where there is none.
     action_time_ : (N,) its time in seconds, NaN where there is none.
+    action_span_ : (N, 2) from when to when it lasts.
     objective_ : objective of these labels; ``relaxed_objective_``, ``gap_``, ``n_iter_`` and
         ``converged_`` (to ``tol``, or to rounding error) tell of the relaxed solution.
     skipped_ : the clips left out, with reasons.
@@ -91,10 +99,12 @@ class JointDiscovery:
     (2,)
     """
 
-    nu: float = 1.0
+    nu: float = 2.0
     mu: float = 1e-4
     lam: float = 1e-2
     detection_weight: float = 0.0
+    time_unit: TimeUnit = "clip"
+    labelling: settings.Labelling = "held_out"
     constraint: ConstraintName = "at_least_one"
     target: Target = "joint"
     solver: Solver = "block"
@@ -103,6 +113,15 @@ class JointDiscovery:
     restarts: int = 1
     seed: int = 0
     on_infeasible: OnInfeasible = "skip"
+
+    @classmethod
+    def paper(cls, **settings: Any) -> JointDiscovery:
+        """The paper's own settings, some of them changed; with ``nu=0.5`` those of its code.
+
+        >>> JointDiscovery.paper().nu, JointDiscovery.paper().labelling
+        (1.0, 'paper')
+        """
+        return cls(**{"nu": 1.0, "time_unit": "second", "labelling": "paper", **settings})
 
     def fit(
         self, corpus: Corpus, callback: Callable[[FitProgress], bool | None] | None = None
@@ -113,25 +132,21 @@ class JointDiscovery:
         self._check_features(corpus)
         skipped, kept = self._leave_out_infeasible(corpus)
         action, state = self._constraints(kept, len(kept.tracklets.start))
+        coupling = float(self.nu) / self._seconds_per_unit(kept)
         problem = JointProblem(
             make_side(factorise(kept.chunks.features[: action.n_rows], float(self.lam)), action),
             make_side(factorise(kept.tracklets.features[: state.n_rows], float(self.mu)), state),
-            float(self.nu),
+            coupling,
         )
         clock.lap("factorise")
         run = self._best_run(problem, callback)
         rounding, solution = run.rounding, run.solution
         clock.lap("solve")
-        classifiers = self._classifiers(kept, rounding)
-        clock.lap("classify")
+        found, classifiers = self._label(kept, problem, rounding)
+        terms = problem.integer_terms(found.action, found.state)
+        clock.lap("label")
         self.result_ = Result(
-            **_columns(
-                kept,
-                rounding.action,
-                rounding.state,
-                rounding.action_scores,
-                rounding.state_scores,
-            ),
+            **_columns(kept, found),
             classifiers=classifiers,
             settings=_plain(self.get_params()),
             skipped=skipped,
@@ -140,13 +155,16 @@ class JointDiscovery:
                 "versions": _versions(),
                 "seed": int(self.seed),
                 "corpus": _sizes(corpus),
-                "objective": {"total": rounding.terms.total, **asdict(rounding.terms)},
+                "objective": {"total": terms.total, **asdict(terms)},
+                "rounded_objective": rounding.terms.total,
                 "relaxed_objective": solution.terms.total,
                 "relaxed_terms": asdict(solution.terms),
                 "duality_gap": solution.gap,
                 "converged": solution.converged,
                 "passes": solution.passes,
                 "rounded_at_pass": rounding.passes,
+                "coupling_per_second": coupling,
+                "labelled": "held_out" if self._held_out(kept) else "paper",
                 "trace": run.trace,
                 "seconds": clock.seconds,
             },
@@ -155,7 +173,7 @@ class JointDiscovery:
         return self
 
     def predict(self, corpus: Corpus) -> Result:
-        """Label clips never seen in fit: fixed classifiers, joint rounding."""
+        """Label clips never seen in fit: fixed classifiers, joint rounding, the same labelling."""
         self._check_fitted()
         clock = _Clock()
         fitted = JointDiscovery(**self.result_.settings)  # what was learned with, not set since
@@ -164,17 +182,22 @@ class JointDiscovery:
         skipped, kept = fitted._leave_out_infeasible(corpus)
         n_chunks, action_scores = _scores(classifiers.get("action"), kept.chunks.features, 1)
         n_tracklets, state_scores = _scores(classifiers.get("state"), kept.tracklets.features, 2)
+        action, state = fitted._constraints(kept, n_tracklets)
         labels = joint_rounding(
-            *fitted._constraints(kept, n_tracklets),
+            action,
+            state,
             action_scores,
             state_scores,
             action_weight=1 / (2 * max(n_chunks, 1)),
             state_weight=1 / (2 * max(n_tracklets, 1)),
-            coupling=fitted.nu / max(n_chunks, 1),
+            coupling=self.result_.summary["coupling_per_second"] / max(n_chunks, 1),
         )
+        found = chosen_chunks(kept, *labels, action_scores, state_scores)
+        if self.result_.summary["labelled"] == "held_out":
+            found = label_alike(kept, found, state)
         clock.lap("predict")
         return Result(
-            **_columns(kept, *labels, action_scores, state_scores),
+            **_columns(kept, found),
             classifiers=classifiers,
             settings=self.result_.settings,
             skipped=skipped,
@@ -243,8 +266,11 @@ class JointDiscovery:
                 raise SettingError(
                     f"{name} must be a whole number of at least {least}, not {value!r}"
                 )
-        for name, choices in (("constraint", ConstraintName), ("target", Target),
-                              ("solver", Solver), ("on_infeasible", OnInfeasible)):  # fmt: skip
+        for name, choices in (
+            ("constraint", ConstraintName), ("target", Target), ("solver", Solver),
+            ("time_unit", TimeUnit), ("labelling", settings.Labelling),
+            ("on_infeasible", OnInfeasible),
+        ):  # fmt: skip
             if getattr(self, name) not in get_args(choices):
                 raise SettingError(
                     f"{name} must be one of {', '.join(get_args(choices))}, "
@@ -367,8 +393,34 @@ class JointDiscovery:
             best = _round_relaxed(problem, solution)
         return _Run(best, solution, trace)
 
-    def _classifiers(self, corpus: Corpus, rounding: _Rounding) -> dict[str, Classifier]:
-        """The classifiers behind the labels, from the relaxed point that was rounded."""
+    def _label(
+        self, corpus: Corpus, problem: JointProblem, rounding: _Rounding
+    ) -> tuple[Labelling, dict[str, Classifier]]:
+        """The labels to give out, and the classifiers that give them to unseen clips."""
+        if self._held_out(corpus):
+            found, classifiers = label_held_out(
+                corpus, problem, rounding.action, rounding.state, mu=self.mu, lam=self.lam
+            )
+        else:
+            found = chosen_chunks(
+                corpus,
+                rounding.action,
+                rounding.state,
+                rounding.action_scores,
+                rounding.state_scores,
+            )
+            classifiers = self._relaxed_classifiers(corpus, rounding)
+        for side, classifier in classifiers.items():
+            if not (np.isfinite(classifier.weights).all() and np.isfinite(classifier.bias).all()):
+                raise SettingError(f"the {side} classifier is not finite: raise its ridge")
+        return found, classifiers
+
+    def _held_out(self, corpus: Corpus) -> bool:
+        """Nothing can be learned without a clip that is the only one."""
+        return self.labelling == "held_out" and len(corpus) > 1
+
+    def _relaxed_classifiers(self, corpus: Corpus, rounding: _Rounding) -> dict[str, Classifier]:
+        """The classifiers behind the rounding, from the relaxed point that was rounded."""
         found = {}
         for side, features, labels, scores, ridge in (
             ("action", corpus.chunks.features, rounding.relaxed_action, rounding.action_scores,
@@ -378,10 +430,15 @@ class JointDiscovery:
         ):  # fmt: skip
             if len(labels):
                 weights, bias = linear_classifier(features, labels, labels - scores, ridge)
-                if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
-                    raise SettingError(f"the {side} classifier is not finite: raise its ridge")
                 found[side] = Classifier(weights, bias, len(labels))
         return found
+
+    def _seconds_per_unit(self, corpus: Corpus) -> float:
+        if self.time_unit == "second":
+            return 1.0
+        table = corpus.chunks
+        lengths = table.end[table.offsets[1:] - 1] - table.start[table.offsets[:-1]]
+        return float(lengths.mean())
 
     def _learned(self, corpus: Corpus) -> None:
         """Spread the result over the whole corpus, clips that were left out included."""
@@ -394,6 +451,8 @@ class JointDiscovery:
         self.action_chunk_[where] = result.action_chunk
         self.action_time_ = np.full(len(corpus), np.nan)
         self.action_time_[where] = result.action_time
+        self.action_span_ = np.full((len(corpus), 2), np.nan)
+        self.action_span_[where] = result.action_span
         self._tell_certificate()
 
     def _tell_certificate(self) -> None:
@@ -467,20 +526,19 @@ def _scores(classifier: Classifier | None, features: Array, columns: int) -> tup
     return classifier.n_rows, classifier.scores(features)
 
 
-def _columns(
-    corpus: Corpus, action: Array, state: Array, action_scores: Array, state_scores: Array
-) -> dict[str, Any]:
-    """The columns of a result from labels (T,) and (M,); a side that was not sought is empty."""
+def _columns(corpus: Corpus, found: Labelling) -> dict[str, Any]:
+    """The columns of a result."""
     n_tracklets, n_chunks = len(corpus.tracklets.start), len(corpus.chunks.start)
-    sought = len(action) > 0
+    action, state = len(found.action) > 0, len(found.state) > 0
     return {
         "corpus": corpus.without_features(),
-        "action_chunk": np.flatnonzero(action) - corpus.chunks.offsets[:-1]  # one per clip
-        if sought
+        "action_chunk": np.flatnonzero(found.action) - corpus.chunks.offsets[:-1]  # one per clip
+        if action
         else np.full(len(corpus), -1),
-        "action_scores": action_scores[:, 0] if sought else np.full(n_chunks, np.nan),
-        "state": state if len(state) else np.zeros(n_tracklets, np.int8),
-        "state_scores": state_scores if len(state) else np.full((n_tracklets, 2), np.nan),
+        "action_span": found.action_span,
+        "action_scores": found.action_scores[:, 0] if action else np.full(n_chunks, np.nan),
+        "state": found.state if state else np.zeros(n_tracklets, np.int8),
+        "state_scores": found.state_scores if state else np.full((n_tracklets, 2), np.nan),
     }
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import cv2
 import numpy as np
 
-from objectstates.cache import ArrayCache, Arrays, content_digest, digest
-from objectstates.clips import Box, Chunk, Clip, Tracklet
-from objectstates.corpus import Corpus
+from objectstates.cache import ArrayCache, content_digest, digest
+from objectstates.corpus import Array, Corpus
 from objectstates.detect.detections import Detector
 from objectstates.detect.registry import load_detector
 from objectstates.engine import Outcome, run_all
@@ -22,19 +23,21 @@ from objectstates.features.backbones import Backbone, load_backbone
 from objectstates.features.chunks import chunk_windows
 from objectstates.features.codebook import (
     Codebook,
+    DescriptorSample,
     learn_codebook,
     merge_samples,
     sample_descriptors,
 )
 from objectstates.observe import DetectionLog, Observation, ObserveSettings, observe
+from objectstates.rows import stacked
 from objectstates.settings import ChunkKind
 from objectstates.sources import ClipSpan
 from objectstates.video import probe
 
-VERSION = 1  # of what an observation means; a change makes kept ones stale
+VERSION = 2  # of what an observation means; a change makes kept ones stale
 
 HOF_WORDS, CONV_WORDS = 2000, 1000  # the paper's
-GPU_BATCH = 32  # frames that are looked at in one pass
+GPU_BATCH = 128  # frames handed over at once: several passes, whose copies overlap
 
 
 @dataclass(frozen=True)
@@ -139,30 +142,27 @@ def ingest(
         frames = count
         tell()
 
-    outcomes = run_all(
-        partial(_Observer, settings, cache, clips),
-        clips,
-        processes=processes,
-        on_done=on_done,
-        on_ticks=on_ticks,
-    )
-    seen = [(c, o.value) for c, o in zip(clips, outcomes, strict=True) if o.value is not None]
-    failed = tuple((c.id, o.failure) for c, o in zip(clips, outcomes, strict=True) if o.failure)
-    if not seen:
-        raise VideoError(f"none of {len(clips)} clips could be read, first {failed[0][1]}")
-    observations = [(clip, Observation(**value.arrays)) for clip, value in seen]
-    codebooks, features = _chunk_features(observations, settings, like)
-    corpus = Corpus.from_clips(
-        (_clip(clip, o, f) for (clip, o), f in zip(observations, features, strict=True)),
-        info={"object": settings.object_name, "ingest": _facts(settings, seen[0][1])},
-        arrays={f"{name}_words": codebook.centres for name, codebook in codebooks.items()},
-    )
+    # What was seen goes by way of files, so that no process holds more than it works on.
+    with TemporaryDirectory(prefix="objectstates-") as scratch:
+        store = ArrayCache(cache or Path(scratch))
+        outcomes = run_all(
+            partial(_Observer, settings, store, cache is not None, clips),
+            clips,
+            processes=processes,
+            on_done=on_done,
+            on_ticks=on_ticks,
+        )
+        seen = [(c, o.value) for c, o in zip(clips, outcomes, strict=True) if o.value is not None]
+        failed = tuple((c.id, o.failure) for c, o in zip(clips, outcomes, strict=True) if o.failure)
+        if not seen:
+            raise VideoError(f"none of {len(clips)} clips could be read, first {failed[0][1]}")
+        corpus, problems = _corpus(seen, store, settings, like)
     report = Report(
         failed=failed,
-        problems=tuple(str(p) for _, o in observations for p in o.problems),
+        problems=problems,
         observed=sum(not value.from_cache for _, value in seen),
         kept=sum(value.from_cache for _, value in seen),
-        frames=sum(int(o.frames[0]) for _, o in observations),
+        frames=sum(value.frames for _, value in seen),
     )
     return corpus, report
 
@@ -178,7 +178,10 @@ def settings_of(corpus: Corpus) -> IngestSettings:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    arrays: Arrays
+    """Where an observation is kept, and what it was made with."""
+
+    key: str
+    frames: int
     from_cache: bool
     fingerprints: tuple[str, str]  # of the detector and the backbone
 
@@ -187,11 +190,14 @@ class _Observer:
     """One process's detector and backbone, and the cache before them."""
 
     def __init__(
-        self, settings: IngestSettings, cache: Path | None, clips: Sequence[ClipSpan]
+        self,
+        settings: IngestSettings,
+        store: ArrayCache,
+        reuse: bool,
+        clips: Sequence[ClipSpan],
     ) -> None:
         cv2.setNumThreads(1)  # there is one process per core
-        self.settings = settings
-        self.cache = ArrayCache(cache)
+        self.settings, self.store, self.reuse = settings, store, reuse
         self.backbone: Backbone = load_backbone(settings.appearance, _device(settings))
         self.detector: Detector = load_detector(
             settings.detector,
@@ -210,9 +216,9 @@ class _Observer:
         seen_as = [settings.max_side, settings.image_fps]
         found_key = digest("detections", VERSION, source, seen_as, detector.fingerprint)
         seen_key = digest("observation", found_key, asdict(settings), self.backbone.fingerprint)
-        if (kept := self.cache.get(seen_key)) is not None:
-            return _Seen(kept, True, self.fingerprints)
-        known = self.cache.get(found_key)
+        if self.reuse and (kept := self.store.get(seen_key)) is not None:
+            return _Seen(seen_key, int(kept["frames"][0]), True, self.fingerprints)
+        known = self.store.get(found_key) if self.reuse else None
         observation, log = observe(
             clip,
             detector,
@@ -221,37 +227,75 @@ class _Observer:
             known_detections=None if known is None else DetectionLog.from_arrays(known),
             tick=tick,
         )
-        if known is None:
-            self.cache.put(found_key, log.arrays())
-        self.cache.put(seen_key, observation.arrays())
-        return _Seen(observation.arrays(), False, self.fingerprints)
+        try:
+            if known is None:
+                self.store.put(found_key, log.arrays())
+            self.store.put(seen_key, observation.arrays())
+        except OSError as problem:
+            raise VideoError(
+                f"what was seen cannot be kept in {self.store.folder} ({problem.strerror}): "
+                "make room there, or choose another folder with --cache"
+            ) from problem
+        return _Seen(seen_key, int(observation.frames[0]), False, self.fingerprints)
 
 
 def _device(settings: IngestSettings) -> str:
     return "cpu" if settings.appearance == "lite0" else settings.device
 
 
-def _clip(clip: ClipSpan, seen: Observation, chunk_features: np.ndarray) -> Clip:
-    edges = zip(seen.box_offsets[:-1], seen.box_offsets[1:], strict=True)
-    tracklets = tuple(
-        Tracklet(
-            float(start),
-            float(end),
-            feature,
-            score=float(score),
-            boxes=tuple(Box(*map(float, row)) for row in seen.boxes[lo:hi]),
+def _corpus(
+    seen: Sequence[tuple[ClipSpan, _Seen]],
+    store: ArrayCache,
+    settings: IngestSettings,
+    like: Corpus | None,
+) -> tuple[Corpus, tuple[str, ...]]:
+    """All that was seen as one corpus, and what could be read only in part.
+
+    One clip's observation at a time is taken from its file; see `stacked` for the rest.
+    """
+
+    def observations() -> Iterator[tuple[ClipSpan, Observation]]:
+        for clip, value in seen:
+            arrays = store.get(value.key)
+            if arrays is None:
+                raise VideoError(
+                    f"{clip.id}: what was seen of it is gone from {store.folder}: run again"
+                )
+            yield clip, Observation(**arrays)
+
+    codebooks = _codebooks(observations, settings, like)
+    columns: dict[str, list[Array]] = defaultdict(list)
+    spans, problems = [], []
+    for _, observation in observations():
+        spans.append((float(observation.span[0]), float(observation.span[1])))
+        problems += [str(problem) for problem in observation.problems]
+        columns["boxes_of"].append(np.diff(observation.box_offsets))
+        columns["chunks"].append(
+            _bags(observation, codebooks) if codebooks else observation.chunk_feature
         )
-        for (start, end), feature, score, (lo, hi) in zip(
-            seen.tracklet_span, seen.tracklet_feature, seen.tracklet_score, edges, strict=True
-        )
+        for name in ("tracklet_span", "tracklet_score", "tracklet_feature", "boxes", "chunk_span"):
+            columns[name].append(getattr(observation, name))
+        del observation  # the columns alone hold what is in it
+    per_clip = [list(map(len, columns[name])) for name in ("tracklet_span", "chunk_span")]
+    table = {name: stacked(parts) for name, parts in columns.items()}
+    corpus = Corpus.from_arrays(
+        clip_ids=[clip.id for clip, _ in seen],
+        videos=[str(clip.video) for clip, _ in seen],
+        info={"object": settings.object_name, "ingest": _facts(settings, seen[0][1])},
+        tracklets_per_clip=per_clip[0],
+        tracklet_start=table["tracklet_span"][:, 0],
+        tracklet_end=table["tracklet_span"][:, 1],
+        tracklet_score=table["tracklet_score"],
+        tracklet_features=table["tracklet_feature"],
+        chunks_per_clip=per_clip[1],
+        chunk_start=table["chunk_span"][:, 0],
+        chunk_end=table["chunk_span"][:, 1],
+        chunk_features=table["chunks"],
     )
-    chunks = tuple(
-        Chunk(float(start), float(end), feature)
-        for (start, end), feature in zip(seen.chunk_span, chunk_features, strict=True)
-    )
-    return Clip(
-        clip.id, tracklets, chunks, str(clip.video), float(seen.span[0]), float(seen.span[1])
-    )
+    box_offsets = np.concatenate([[0], np.cumsum(table["boxes_of"])]).astype(np.int64)
+    boxes = replace(corpus.tracklets, boxes=table["boxes"], box_offsets=box_offsets)
+    words = {f"{name}_words": codebook.centres for name, codebook in codebooks.items()}
+    return replace(corpus, tracklets=boxes, spans=tuple(spans), arrays=words), tuple(problems)
 
 
 def _facts(settings: IngestSettings, seen: _Seen) -> dict[str, Any]:
@@ -267,25 +311,26 @@ def _facts(settings: IngestSettings, seen: _Seen) -> dict[str, Any]:
 # --- chunks ---------------------------------------------------------------------------------------
 
 
-def _chunk_features(
-    observations: Sequence[tuple[ClipSpan, Observation]],
+def _codebooks(
+    observations: Callable[[], Iterator[tuple[ClipSpan, Observation]]],
     settings: IngestSettings,
     like: Corpus | None,
-) -> tuple[dict[str, Codebook], list[np.ndarray]]:
-    """Dense descriptors as observed, or the paper's words by codebooks learned on all clips."""
+) -> dict[str, Codebook]:
+    """The paper's words, learned on all clips or taken from ``like``; none for dense chunks."""
     if settings.chunks == "dense":
-        return {}, [seen.chunk_feature for _, seen in observations]
-    codebooks = {}
-    for name, n_words in (("hof", HOF_WORDS), ("conv", CONV_WORDS)):
-        if like is not None:
-            codebooks[name] = Codebook(like.arrays[f"{name}_words"])
-            continue
-        samples = [
-            sample_descriptors(clip.id, getattr(seen, name).astype(np.float32), seed=settings.seed)
-            for clip, seen in observations
-        ]
-        codebooks[name] = learn_codebook(merge_samples(samples), n_words, seed=settings.seed)
-    return codebooks, [_bags(seen, codebooks) for _, seen in observations]
+        return {}
+    sizes = {"hof": HOF_WORDS, "conv": CONV_WORDS}
+    if like is not None:
+        return {name: Codebook(like.arrays[f"{name}_words"]) for name in sizes}
+    samples: dict[str, list[DescriptorSample]] = {name: [] for name in sizes}
+    for clip, seen in observations():
+        for name, found in samples.items():
+            descriptors = getattr(seen, name).astype(np.float32)
+            found.append(sample_descriptors(clip.id, descriptors, seed=settings.seed))
+    return {
+        name: learn_codebook(merge_samples(found), sizes[name], seed=settings.seed)
+        for name, found in samples.items()
+    }
 
 
 def _bags(seen: Observation, codebooks: dict[str, Codebook]) -> np.ndarray:

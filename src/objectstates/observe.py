@@ -5,9 +5,9 @@ taken, and 5 times a second one forward pass of the backbone serves the detector
 same one), the appearance of all boxes, and the description of the whole frame.
 
 The appearance of a tracklet needs its boxes, which are known only when the track has ended, for
-tracks are linked in both directions. So the maps are kept for a while: the clip is worked on in
-segments of half a minute, at whose ends all tracks end too. That costs nothing, as tracks are cut
-into tracklets of a second anyway, and keeps the memory flat however long the clip.
+tracks are linked in both directions. So maps and motion are kept until no track to come can reach
+back to them, ten seconds or so: longer tracks are handed out in parts. What is done is added to
+tables that grow. So the memory is flat however long the clip, but for one copy of what comes out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from objectstates.cache import Arrays
 from objectstates.detect.detections import Detections, Detector
 from objectstates.errors import VideoError
 from objectstates.features.backbones import Backbone, FeatureMap, at_strides
-from objectstates.features.chunks import chunk_averages, chunk_intervals
+from objectstates.features.chunks import ChunkAverages, chunk_intervals
 from objectstates.features.flow import FlowEstimator
 from objectstates.features.motion import (
     OBJECT_MOTION_DIM,
@@ -33,11 +33,12 @@ from objectstates.features.motion import (
 )
 from objectstates.features.roi import average, describe_boxes, describe_frames
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
+from objectstates.rows import Rows
 from objectstates.sources import ClipSpan
-from objectstates.track import Tracker, TrackPiece, cut_tracks
+from objectstates.track import Track, Tracker, TrackPiece, cut_tracks
 from objectstates.video import Frame, read_frames
 
-SEGMENT_SECONDS = 30.0
+LONGEST_TRACK = 10.0  # seconds; for as long are maps kept, 0.3 MB each
 TRACK_FPS = 25.0
 DETECT_FPS = 5.0
 FLOW_FPS = 12.5  # enough for the motion of objects; trajectories want every frame
@@ -202,7 +203,7 @@ def _gulps(frames: Iterable[Frame], batch: int) -> Iterator[list[_Due]]:
 
 
 class _Eyes:
-    """The state of one pass: what is gathered in the current segment, and in the whole clip."""
+    """The state of one pass: what is still open, and what is done."""
 
     def __init__(
         self,
@@ -213,29 +214,20 @@ class _Eyes:
     ) -> None:
         self.detector, self.log = detector, log
         self.backbone, self.settings = backbone, settings
+        self.tracker = Tracker(longest=LONGEST_TRACK)
         self.due_flow = _Every(TRACK_FPS if settings.words else FLOW_FPS)
         self.flow = FlowEstimator()
         self.trajectories = DenseTrajectories() if settings.words else None
         self.first: float | None = None
         self.last = 0.0
         self.count = 0
-        # of the whole clip
-        self.pieces: list[TrackPiece] = []
-        self.features: list[Floats32] = []
-        self.motion_times: list[float] = []
-        self.motions: list[Floats32] = []
-        self.frame_times: list[float] = []
-        self.frame_features: list[Floats32] = []
-        self.hof: list[tuple[Floats, Floats32]] = []
-        self.conv: list[tuple[float, Floats32]] = []
         self.scale = (1.0, 1.0)
-        self._new_segment(0.0)
-
-    def _new_segment(self, start: float) -> None:
-        self.segment_start = start
-        self.tracker = Tracker()
+        # open: tracks to come may reach back to it
         self.maps: list[tuple[float, tuple[FeatureMap, ...]]] = []
         self.fields: list[MotionField] = []
+        self.pieces: list[TrackPiece] = []
+        self.waiting: list[tuple[TrackPiece, Floats32]] = []
+        self.done = _Done(backbone)
 
     def see(self, gulp: list[_Due]) -> None:
         looked_at = [due.frame for due in gulp if due.look]
@@ -244,10 +236,8 @@ class _Eyes:
         for due in gulp:
             frame = due.frame
             if self.first is None:
-                self.first = self.segment_start = frame.time
-            if frame.time >= self.segment_start + SEGMENT_SECONDS:
-                self._end_segment()
-                self._new_segment(frame.time)
+                self.first = frame.time
+                self.done.begin(frame.time)
             if due.look:
                 self._describe(frame.time, maps[frame.time])
             gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
@@ -258,6 +248,8 @@ class _Eyes:
                 self._move(frame.time, gray)
             self.last, self.scale = frame.time, frame.scale
             self.count += 1
+            if due.look:
+                self._settle(self.tracker.pop_finished(), self.tracker.settled - 1e-6)
 
     def _detect(self, frames: list[Frame]) -> list[Detections]:
         if self.detector is None:
@@ -278,12 +270,12 @@ class _Eyes:
         ]
 
     def _describe(self, time: float, maps: tuple[FeatureMap, ...]) -> None:
-        self.maps.append((time, at_strides(maps, self.backbone.appearance_strides)))
-        self.frame_times.append(time)
-        self.frame_features.append(describe_frames(maps[-1:])[0])
+        kept = at_strides(maps, self.backbone.appearance_strides)
+        self.maps.append((time, tuple(map(_halved, kept))))
+        self.done.frames.add(time, describe_frames(maps[-1:])[0])
         if self.settings.words:
-            cells = at_strides(maps, self.backbone.appearance_strides[:1])[0].values[0]
-            self.conv.append((time, cells.reshape(-1, cells.shape[-1])))
+            cells = kept[0].values[0]
+            self.done.add_conv(time, cells.reshape(-1, cells.shape[-1]))
 
     def _move(self, time: float, gray: npt.NDArray[np.uint8]) -> None:
         step = self.flow.update(time, gray)
@@ -293,76 +285,121 @@ class _Eyes:
         if self.trajectories is not None:
             ended = self.trajectories.update(step)
             if len(ended):
-                self.hof.append((np.full(len(ended), ended.time), ended.hof))
+                self.done.add_hof(ended.time, ended.hof)
 
-    def _end_segment(self) -> None:
-        """Tracks are complete now: take the appearance and the motion of their boxes."""
-        tracks = self.tracker.finish()
-        pieces = cut_tracks(tracks, seconds=self.settings.tracklet_seconds)
+    def _settle(self, tracks: list[Track], until: float) -> None:
+        """Describe tracks that have ended, and close what lies before ``until`` (seconds)."""
+        new = cut_tracks(tracks, seconds=self.settings.tracklet_seconds)
+        self.waiting += self._appearances(new)
+        self.pieces = sorted(self.pieces + new, key=_by_start)
+        self.waiting.sort(key=lambda pair: _by_start(pair[0]))
+        while self.fields and self.fields[0].end < until:
+            motion = self.fields.pop(0)
+            alive, boxes = _alive(self.pieces, motion.end)
+            scores = np.array([self.pieces[index].score for index in alive])
+            self.done.motion.add(motion.time, object_motion(motion, boxes, scores))
+        while self.waiting and self.waiting[0][0].start < until:
+            self.done.add_tracklet(*self.waiting.pop(0), self.scale)
+        self.maps = [(time, maps) for time, maps in self.maps if time >= until]
+        self.pieces = [piece for piece in self.pieces if piece.end > until]
+        self.done.settle()
+
+    def _appearances(self, pieces: list[TrackPiece]) -> list[tuple[TrackPiece, Floats32]]:
+        """The pieces with the appearance of their boxes.
+
+        One between two looks has no appearance, and is of no use.
+        """
         looks: list[list[Floats32]] = [[] for _ in pieces]
-        for time, maps in self.maps:
+        for time, kept in self.maps:
             alive, boxes = _alive(pieces, time)
             if alive:
+                maps = list(map(_single, kept))
                 described = describe_boxes(maps, [boxes], context=self.settings.context)[0]
                 for index, feature in zip(alive, described, strict=True):
                     looks[index].append(feature)
-        for piece, seen in zip(pieces, looks, strict=True):
-            if seen:  # a piece between two looks has no appearance, and is of no use
-                self.pieces.append(piece)
-                self.features.append(average(seen))
-        for motion in self.fields:
-            alive, boxes = _alive(pieces, motion.end)
-            scores = np.array([pieces[index].score for index in alive])
-            self.motion_times.append(motion.time)
-            self.motions.append(object_motion(motion, boxes, scores))
+        return [(p, average(seen)) for p, seen in zip(pieces, looks, strict=True) if seen]
 
     def finish(self, period: float, problems: list[str]) -> Observation:
         if self.first is None:
             raise VideoError("no frame could be read")
-        self._end_segment()
-        order = sorted(range(len(self.pieces)), key=lambda i: (self.pieces[i].start, i))
-        pieces = [self.pieces[i] for i in order]
-        features = [self.features[i] for i in order]
-        chunks = chunk_intervals(self.first, self.last + period)
-        motion = np.reshape(self.motions, (-1, OBJECT_MOTION_DIM))
-        scale = np.array([*self.scale, *self.scale])
-        rows = [
-            np.column_stack([piece.times, piece.boxes * scale]).astype(np.float64)
-            for piece in pieces
-        ]
-        size = features[0].shape[0] if features else _appearance_size(self.backbone)
-        hof = np.concatenate([np.empty((0, HOF_DIM)), *(h for _, h in self.hof)])
-        channels = self.backbone.channels[
-            self.backbone.strides.index(self.backbone.appearance_strides[0])
-        ]
+        self._settle(self.tracker.finish(), np.inf)
+        return self.done.observation(self.first, self.last + period, self.count, problems)
+
+
+class _Done:
+    """What is known of a clip once and for all, in tables that grow."""
+
+    def __init__(self, backbone: Backbone) -> None:
+        channels = dict(zip(backbone.strides, backbone.channels, strict=True))
+        pooled = [channels[stride] for stride in backbone.appearance_strides]
+        self._frame_size = backbone.channels[-1]
+        self._spans = Rows(2, np.float64)
+        self._scores = Rows(1, np.float64)
+        self._features = Rows(4 * sum(pooled), np.float32)
+        self._boxes = Rows(5, np.float64)
+        self._box_offsets = [0]
+        self._hof, self._hof_time = Rows(HOF_DIM, np.float16), Rows(1, np.float64)
+        self._conv, self._conv_time = Rows(pooled[0], np.float16), Rows(1, np.float64)
+
+    def begin(self, time: float) -> None:
+        self.motion = ChunkAverages(time, OBJECT_MOTION_DIM)
+        self.frames = ChunkAverages(time, self._frame_size)
+
+    def settle(self) -> None:
+        self.motion.settle()
+        self.frames.settle()
+
+    def add_tracklet(
+        self, piece: TrackPiece, feature: Floats32, scale: tuple[float, float]
+    ) -> None:
+        self._spans.extend([piece.start, piece.end])
+        self._scores.extend([piece.score])
+        self._features.extend(feature)
+        boxes = piece.boxes * np.array([*scale, *scale])
+        self._boxes.extend(np.column_stack([piece.times, boxes]))
+        self._box_offsets.append(len(self._boxes))
+
+    def add_hof(self, time: float, hof: Floats32) -> None:
+        self._hof.extend(hof)
+        self._hof_time.extend(np.full(len(hof), time))
+
+    def add_conv(self, time: float, cells: Floats32) -> None:
+        self._conv.extend(cells)
+        self._conv_time.extend(np.full(len(cells), time))
+
+    def observation(self, start: float, end: float, count: int, problems: list[str]) -> Observation:
+        chunks = [averages.finish(end) for averages in (self.motion, self.frames)]
         return Observation(
-            span=np.array([self.first, self.last + period]),
-            tracklet_span=np.array([(p.start, p.end) for p in pieces]).reshape(-1, 2),
-            tracklet_score=np.array([p.score for p in pieces], np.float64),
-            tracklet_feature=np.reshape(features, (-1, size)).astype(np.float32),
-            boxes=np.concatenate([np.empty((0, 5)), *rows]),
-            box_offsets=np.cumsum([0, *map(len, rows)]).astype(np.int64),
-            chunk_span=chunks,
-            chunk_feature=np.concatenate(
-                [
-                    chunk_averages(np.array(self.motion_times), motion, chunks),
-                    chunk_averages(
-                        np.array(self.frame_times), np.array(self.frame_features), chunks
-                    ),
-                ],
-                axis=1,
-            ),
-            hof=hof.astype(np.float16),
-            hof_time=np.concatenate([np.empty(0), *(times for times, _ in self.hof)]),
-            conv=np.concatenate(
-                [np.empty((0, channels)), *(cells for _, cells in self.conv)]
-            ).astype(np.float16),
-            conv_time=np.repeat(
-                [time for time, _ in self.conv], [len(cells) for _, cells in self.conv]
-            ).astype(np.float64),
-            frames=np.array([self.count]),
+            span=np.array([start, end]),
+            tracklet_span=self._spans.finish(),
+            tracklet_score=self._scores.finish()[:, 0],
+            tracklet_feature=self._features.finish(),
+            boxes=self._boxes.finish(),
+            box_offsets=np.array(self._box_offsets, np.int64),
+            chunk_span=chunk_intervals(start, end),
+            chunk_feature=np.concatenate(chunks, axis=1),
+            hof=self._hof.finish(),
+            hof_time=self._hof_time.finish()[:, 0],
+            conv=self._conv.finish(),
+            conv_time=self._conv_time.finish()[:, 0],
+            frames=np.array([count]),
             problems=np.array(problems, dtype=np.str_),
         )
+
+
+def _by_start(piece: TrackPiece) -> tuple[float, float, int]:
+    return piece.start, piece.end, piece.track
+
+
+def _halved(level: FeatureMap) -> FeatureMap:
+    """In half precision, which is enough to keep."""
+    limit = float(np.finfo(np.float16).max)
+    values = np.clip(level.values, -limit, limit)
+    return replace(level, values=values.astype(np.float16))
+
+
+def _single(level: FeatureMap) -> FeatureMap:
+    return replace(level, values=level.values.astype(np.float32))
 
 
 def _alive(pieces: Iterable[TrackPiece], time: float) -> tuple[list[int], Floats]:
@@ -374,8 +411,3 @@ def _alive(pieces: Iterable[TrackPiece], time: float) -> tuple[list[int], Floats
             indices.append(index)
             boxes.append(piece.boxes[at])
     return indices, np.reshape(boxes, (-1, 4)).astype(np.float64)
-
-
-def _appearance_size(backbone: Backbone) -> int:
-    channels = dict(zip(backbone.strides, backbone.channels, strict=True))
-    return 4 * sum(channels[stride] for stride in backbone.appearance_strides)

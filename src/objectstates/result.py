@@ -3,8 +3,8 @@
 A result is a folder::
 
     result.json         format version, settings, versions, objective, certificate, skipped clips
-    clips.parquet       clip, action_chunk (index within the clip), action_time (s), action_score,
-                        confidence
+    clips.parquet       clip, action_chunk (index within the clip), action_time, action_start,
+                        action_end (s), action_score, confidence
     tracklets.parquet   clip, tracklet (index within the clip), start, end, state, score_1, score_2
     chunks.parquet      clip, chunk (index within the clip), start, end, action, score
     classifiers.npz     the learned classifiers, absent sides left out; no pickle
@@ -71,12 +71,13 @@ class Result:
 
     Columns follow the rows of ``corpus``, which holds the clips that took part (N of them, with M
     tracklets and T chunks in all) without their features. ``action_chunk`` is -1 and the action's
-    scores are NaN where only states were sought; states are 0 and their scores NaN where only
-    actions were.
+    span and scores are NaN where only states were sought; states are 0 and their scores NaN where
+    only actions were.
     """
 
     corpus: Corpus
     action_chunk: Array  # (N,) index within the clip
+    action_span: Array  # (N, 2) from when to when it lasts
     action_scores: Array  # (T,)
     state: Array  # (M,) 0, 1 or 2
     state_scores: Array  # (M, 2)
@@ -163,9 +164,11 @@ class Result:
             tracklets = pq.read_table(folder / "tracklets.parquet")
             chunks = pq.read_table(folder / "chunks.parquet")
             scores = [_column(tracklets, name, np.nan) for name in ("score_1", "score_2")]
+            span = [_column(clips, name, np.nan) for name in ("action_start", "action_end")]
             result = cls(
                 corpus=Corpus.load(folder / "corpus"),
                 action_chunk=_column(clips, "action_chunk", -1).astype(np.int64),
+                action_span=np.stack(span, axis=1),
                 action_scores=_column(chunks, "score", np.nan),
                 state=_column(tracklets, "state", 0).astype(np.int8),
                 state_scores=np.stack(scores, axis=1),
@@ -189,6 +192,8 @@ class Result:
                 "clip": pa.array(self.clips, pa.string()),
                 "action_chunk": pa.array(self.action_chunk, pa.int32(), mask=none),
                 "action_time": pa.array(self.action_time, pa.float64(), mask=none),
+                "action_start": pa.array(self.action_span[:, 0], pa.float64(), mask=none),
+                "action_end": pa.array(self.action_span[:, 1], pa.float64(), mask=none),
                 "action_score": pa.array(self.action_score, pa.float64(), mask=none),
                 "confidence": pa.array(self.confidence, pa.float64()),
             }

@@ -7,6 +7,8 @@ from typing import Literal
 Solver = Literal["block", "full"]
 ConstraintName = Literal["at_least_one", "exactly_one"]
 Target = Literal["joint", "state", "action"]
+Labelling = Literal["held_out", "paper"]
+TimeUnit = Literal["clip", "second"]
 OnInfeasible = Literal["skip", "raise"]
 ChunkKind = Literal["dense", "paper"]
 TextMethod = Literal["tfidf", "embeddings"]

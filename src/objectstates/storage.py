@@ -1,4 +1,4 @@
-"""Folders on disk that are either whole or not there, and their JSON headers."""
+"""Folders and files on disk that are either whole or not there, and folders' JSON headers."""
 
 from __future__ import annotations
 
@@ -100,3 +100,14 @@ class Artefact:
                 f"{self.version}: install the version that wrote it, or make it again"
             )
         return dict(header)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file under a temporary name and rename it; its folder is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

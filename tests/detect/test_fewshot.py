@@ -15,9 +15,9 @@ from benchmarks.detector import make_labels
 from objectstates.detect import fewshot
 from objectstates.detect.detections import Detections
 from objectstates.detect.evaluation import average_precision, evaluate, match
-from objectstates.detect.fewshot import FewShotDetector, load
+from objectstates.detect.fewshot import Calibration, FewShotDetector, load
 from objectstates.detect.labels import read_labels
-from objectstates.detect.learning import Recipe, train
+from objectstates.detect.learning import Recipe, _calibration, _Search, train
 from objectstates.detect.proposals import (
     dense_boxes,
     describe_bins,
@@ -80,6 +80,51 @@ def test_scores_are_chances_and_fall(detector: FewShotDetector):
     assert len(likely) == (everything.scores >= 0.4).sum()
 
 
+def searches(objects: list[float], seed: int = 0) -> list[_Search]:
+    """40 images with an object of a given score, and nine boxes of background around -4."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for score in np.resize(objects, 40):
+        scores = np.append(score, rng.normal(-4, 1, 9))
+        order = np.argsort(-scores)
+        found.append(_Search(scores[order], (order == 0), 0))
+    return found
+
+
+def passing(found: list[_Search], right: bool) -> float:
+    """Boxes per image that pass the default threshold after calibration."""
+    calibration = _calibration(found, len(found), sources=8)
+    return sum(
+        ((calibration.chances(s.scores) >= 0.4) & (s.right == right)).sum() for s in found
+    ) / len(found)
+
+
+def test_where_objects_stand_out_nothing_else_passes():
+    found = searches([3.0, 3.2, 2.8])
+    assert passing(found, right=True) == 1
+    assert passing(found, right=False) == 0
+
+
+def test_where_videos_differ_weak_objects_pass_at_the_price_of_false_alarms():
+    found = searches([3.0, 1.0, -2.5])
+    assert passing(found, right=True) > 0.9
+    assert 0 < passing(found, right=False) <= 0.5 + 1 / 40
+
+
+def test_false_alarms_are_bounded_however_bad_the_detector():
+    found = searches([-4.0, -7.0, 2.0])
+    assert passing(found, right=False) <= 0.5 + 1 / 40
+    missed = [s._replace(right=np.zeros(10, bool), missed=1) for s in searches([-4.0], 1)]
+    assert passing([*found, *missed], right=False) <= 0.5 + 1 / 80
+
+
+def test_a_box_is_likelier_where_no_other_outshines_it():
+    calibration = Calibration(1.0, 0.5, 0.0)
+    alone, beside = calibration.chances(np.array([1.0])), calibration.chances(np.array([4.0, 1.0]))
+    assert alone[0] > beside[1]
+    assert len(calibration.chances(np.empty(0))) == 0
+
+
 def test_odd_frames_are_no_trouble(detector: FewShotDetector):
     for shape in ((1, 1), (8, 8), (37, 200), (200, 37), (3, 640)):
         found = detector.detect([Frame(0.0, np.zeros((*shape, 3), np.uint8))])
@@ -129,7 +174,7 @@ def test_other_versions_are_refused(
 ):
     detector.save(tmp_path / "model")
     monkeypatch.setattr(fewshot, "FORMAT_VERSION", 99)
-    with pytest.raises(DetectorError, match=r"format version 1.*reads 99"):
+    with pytest.raises(DetectorError, match=r"format version 2.*reads 99"):
         load(tmp_path / "model")
 
 

@@ -121,7 +121,7 @@ def test_hub_model_takes_any_size_and_number_of_frames(
     images = noise(5, 30, 41, 3)
     (whole,) = hub.maps(images)
     assert whole.values.shape == (5, 3, 3, 24)
-    monkeypatch.setattr(torch_backbones, "BATCH", 2)
+    monkeypatch.setattr(torch_backbones, "PART", 2)
     np.testing.assert_allclose(hub.maps(images)[0].values, whole.values, atol=1e-5)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from objectstates.errors import SettingError
 from objectstates.features.chunks import (
     CHUNK_SECONDS,
+    ChunkAverages,
     chunk_averages,
     chunk_intervals,
     chunk_windows,
@@ -78,6 +79,33 @@ def test_no_samples_at_all_average_to_zero():
         chunk_averages(np.empty(0), np.empty((0, 3)), chunk_intervals(0, 1)).tolist()
         == [[0.0, 0.0, 0.0]] * 3
     )
+
+
+@given(
+    steps=st.lists(st.sampled_from([0.0, 0.04, 0.2, 0.4, 1.7]), min_size=1, max_size=80),
+    start=st.floats(-10, 10),
+    rest=st.floats(0.01, 3),
+    settle=st.lists(st.booleans(), min_size=80, max_size=80),
+)
+def test_samples_one_by_one_average_to_the_same_bits(steps, start, rest, settle):
+    times = start + np.cumsum(steps)
+    values = np.random.default_rng(0).normal(size=(len(times), 2)).astype(np.float32)
+    end = times[-1] + rest
+    growing = ChunkAverages(start, 2)
+    for time, value, now in zip(times, values, settle, strict=False):
+        growing.add(time, value)
+        if now:
+            growing.settle()
+    whole = chunk_averages(times, values, chunk_intervals(start, end))
+    np.testing.assert_array_equal(growing.finish(end), whole)
+
+
+def test_samples_are_not_kept():
+    growing = ChunkAverages(0.0, 1)
+    for k in range(1000):
+        growing.add(k / 5, np.ones(1))
+        growing.settle()
+        assert len(growing._times) <= 12
 
 
 def test_senseless_times_are_refused():

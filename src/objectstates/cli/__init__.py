@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from objectstates import __version__
-from objectstates.cli import demo, discover, ingest, narration
+from objectstates.cli import demo, discover, experiments, ingest, narration
 from objectstates.cli.output import complain
 from objectstates.errors import ObjectStatesError
 
@@ -26,6 +26,7 @@ for command in (
     discover.fit,
     discover.predict,
     discover.inspect,
+    experiments.reproduce,
     demo.demo,
 ):
     app.command()(command)

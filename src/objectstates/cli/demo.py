@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from objectstates.cli.discover import certificate, progress_line
-from objectstates.cli.output import make_table, print_table
+from objectstates.cli.output import make_table, number, print_table
 from objectstates.errors import SettingError
 
 
@@ -17,7 +17,7 @@ def demo(
     out: Annotated[Path | None, typer.Option(help="Folder to write the result to.")] = None,
 ) -> None:
     """Discover states and actions in synthetic clips whose truth is known, beside baselines."""
-    from objectstates.baselines import chance, constraints_only
+    from objectstates.baselines import METHODS, MethodSettings
     from objectstates.discovery import JointDiscovery
     from objectstates.evaluation import evaluate
     from objectstates.result import ARTEFACT
@@ -33,15 +33,15 @@ def demo(
     model = JointDiscovery(seed=seed)
     with progress_line() as report:
         model.fit(corpus, callback=report)
-    random, constrained = chance(corpus), constraints_only(corpus, seed=seed)
+    settings = MethodSettings(JointDiscovery(seed=seed))
     table = make_table("precision", "states", "action")
     for name, scored in (
-        ("chance", random),
-        ("constraints only", constrained),
+        ("chance", METHODS["chance"].run(corpus, settings)),
+        ("constraints only", METHODS["constraints"].run(corpus, settings)),
         ("joint discovery", evaluate(model.result_, corpus)),
         ("... on clips it has not seen", evaluate(model.predict(unseen), unseen)),
     ):
-        table.add_row(name, f"{scored.state_precision:.2f}", f"{scored.action_precision:.2f}")
+        table.add_row(name, number(scored.state_precision), number(scored.action_precision))
     print_table(table)
     summary = model.result_.summary
     seconds = sum(summary["seconds"].values())

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ def print_table(table: Table) -> None:
     from rich.console import Console
 
     Console(highlight=False, markup=False, emoji=False).print(table)
+
+
+def number(value: float) -> str:
+    """A score with two digits; a dash where there is none."""
+    return "-" if isnan(value) else f"{value:.2f}"
 
 
 def complain(message: str) -> None:

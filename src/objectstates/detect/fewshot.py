@@ -15,7 +15,7 @@ import json
 import os
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -42,9 +42,11 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 
 FORMAT = "objectstates few-shot detector"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 THRESHOLD = 0.4
-"""Low, as in the paper: what is missed is lost to all later stages, what is wrong is outvoted."""
+"""Low, as in the paper: what is missed is lost to all later stages, what is wrong is outvoted.
+`learning` says which score becomes this number.
+"""
 
 STRIDES = (8, 16)
 CELL = STRIDES[0]
@@ -65,7 +67,7 @@ SMALLEST = 4.0
 class Head:
     """What is learned: linear in the description of a box, (GRID², C) bins.
 
-    weights : (GRID², C), with ``bias`` the score of a box, as log-odds before calibration.
+    weights : (GRID², C), with ``bias`` the score of a box, before calibration.
     moves : (GRID² C, 4), with ``offset`` (4,) where its edges should go, in shares of its sides.
     """
 
@@ -75,6 +77,29 @@ class Head:
     offset: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """From the scores of boxes to numbers from 0 to 1, the logistic of
+
+        slope * score + contrast * (score - best score of the frame) + shift.
+
+    Beside a box that stands out others are less likely to be right; where none does, the best of
+    them may be.
+    """
+
+    slope: float
+    contrast: float
+    shift: float
+
+    def log_odds(self, scores: Floats) -> Floats:
+        """(n,) for all boxes of a frame together."""
+        best = scores.max(initial=-np.inf)
+        return np.asarray(self.slope * scores + self.contrast * (scores - best) + self.shift)
+
+    def chances(self, scores: Floats) -> Floats:
+        return np.asarray(1 / (1 + np.exp(-self.log_odds(scores))))
+
+
 @dataclass(frozen=True, eq=False)
 class FewShotDetector:
     """Finds one kind of object in frames of any size.
@@ -82,8 +107,7 @@ class FewShotDetector:
     object : the name of what it was trained on.
     side : pixels of the longer side that frames are brought to.
     shapes : (n, 2) widths and heights looked for, in pixels of the working size.
-    calibration : slope and shift that turn a score into the log-odds of being right, as measured
-        on images that the head had not seen.
+    calibration : measured on images that the head had not seen.
     threshold : detections of a lower score, 0 to 1, are left out.
     """
 
@@ -91,7 +115,7 @@ class FewShotDetector:
     side: int
     shapes: Floats
     head: Head
-    calibration: tuple[float, float]
+    calibration: Calibration
     trained_on: dict[str, int] = field(default_factory=dict)
     threshold: float = THRESHOLD
 
@@ -115,8 +139,7 @@ class FewShotDetector:
         size = small.shape[0], small.shape[1]
         everywhere = dense_boxes(self.shapes, size, CELL)
         boxes, scores = locate(cell_map(small), self.head, everywhere, size)
-        slope, shift = self.calibration
-        chances = 1 / (1 + np.exp(-(slope * scores + shift)))
+        chances = self.calibration.chances(scores)
         kept = chances >= self.threshold
         zoom = np.array([image.shape[1] / size[1], image.shape[0] / size[0]] * 2)
         return Detections((boxes[kept] * zoom).astype(np.float32), chances[kept].astype(np.float32))
@@ -244,7 +267,7 @@ def _packed(detector: FewShotDetector) -> bytes:
         "object": detector.object,
         "side": detector.side,
         "bias": head.bias,
-        "calibration": list(detector.calibration),
+        "calibration": list(astuple(detector.calibration)),
         "network": _network().fingerprint,
         "trained_on": detector.trained_on,
     }
@@ -276,13 +299,13 @@ def _unpacked(
         expected = [(len(shapes), 2), (GRID**2, channels), (GRID**2 * channels, 4), (4,)]
         if [a.shape for a in (shapes, weights, moves, offset)] != expected or len(shapes) == 0:
             raise ValueError("arrays do not fit together")
-        slope, shift = map(float, header["calibration"])
+        slope, contrast, shift = map(float, header["calibration"])
         return FewShotDetector(
             object=str(header["object"]),
             side=int(header["side"]),
             shapes=shapes,
             head=Head(weights, float(header["bias"]), moves, offset),
-            calibration=(slope, shift),
+            calibration=Calibration(slope, contrast, shift),
             trained_on={str(k): int(v) for k, v in header["trained_on"].items()},
             threshold=threshold,
         )

@@ -5,17 +5,21 @@ by the network. A logistic head then learns object against background in a few r
 the boxes of the background that it scores highest join the examples (hard negatives). A ridge
 regression learns how boxes near the object must move.
 
-The images are split into folds, those of one video never apart, and a head is trained without each:
-scores on the fold it has not seen calibrate the detector, so that 0.4 means four in ten, and the
-detector's head is the mean of all of them, which is steadier than any. Means are free: heads are
-linear.
+The images are split into folds, those of one video never apart, and a head is trained without each.
+The detector's head is the mean of all of them, which is steadier than any. Means are free: heads
+are linear.
+
+What each head finds in the fold it has not seen calibrates the detector. Were its numbers chances
+of being right, 0.4, the default threshold, would lose objects in videos that look unlike those
+labelled. So the numbers are raised until objects in yet another video should pass it, as far as
+those of the folds can tell, or background would pass it once in two images.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,11 +27,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
+from scipy.special import stdtrit
 
 from objectstates.detect.evaluation import match
 from objectstates.detect.fewshot import (
     CELL,
     SMALLEST,
+    THRESHOLD,
+    Calibration,
     FewShotDetector,
     Head,
     cell_map,
@@ -49,6 +56,11 @@ Progress = Callable[[int, int], None]
 FEWEST_IMAGES = 4
 """Labelled images with a box, at least: each is also needed to judge heads trained without it."""
 
+SURE = 0.99
+"""Share of the objects in other videos that should pass the default threshold, ..."""
+FALSE_ALARMS = 0.5
+"""... unless more wrong boxes per image would pass it."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -62,7 +74,7 @@ class Recipe:
     penalty: float = 1e-4  # of the squared weights, against the mean loss
     ridge: float = 3e-3
     iterations: int = 100
-    recolour: float = 20.0  # degrees of hue, of 180
+    recolour: float = 90.0  # steps of hue either way, of 180: things come in all colours
     side: int = 320
     object_side: float = 40.0  # working pixels that the median object's shorter side should have
 
@@ -107,25 +119,27 @@ def train(
     steps = _Steps(progress, len(loaded) + 2 * (int(folds.max()) + 1))
     examples = _examples(loaded, folds, side, recipe, np.random.default_rng(seed), steps)
     shapes = shapes_like(np.concatenate([e.boxes for e in examples]))
-    heads, judged = [], []
+    sources = len({image.source for image, _ in loaded})
+    heads, judged = [], list[_Search]()
     for fold in range(int(folds.max()) + 1):
         learner = _Learner(
             [e for e in examples if e.group != fold], shapes, recipe, np.random.default_rng(seed)
         )
         steps.done()
         heads.append(learner.head())
-        judged += [_judge(e, heads[-1], shapes) for e in examples if e.original and e.group == fold]
+        unseen = [e for e in examples if e.original and e.group == fold]
+        judged += [search for e in unseen for search in _judge(e, heads[-1], shapes)]
         steps.done()
     return FewShotDetector(
         object=labels.object,
         side=side,
         shapes=shapes,
         head=_mean_head(heads),
-        calibration=_calibration(judged),
+        calibration=_calibration(judged, len(loaded), max(sources, int(folds.max()) + 1)),
         trained_on={
             "images": len(loaded),
             "boxes": sum(len(image.boxes) for image, _ in loaded),
-            "sources": len({image.source for image, _ in loaded}),
+            "sources": sources,
         },
     )
 
@@ -363,37 +377,82 @@ def _mean_head(heads: Sequence[Head]) -> Head:
     )
 
 
-def _judge(e: _Example, head: Head, shapes: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Scores of what a head finds in an image it has not seen, and whether each is right.
+class _Search(NamedTuple):
+    """Scores of what a head found, and whether each is right, (n,); how many objects it missed."""
 
-    The object outshines the rest, so the rest is also searched alone: what would be found there if
-    the object were away tells what scores the background can reach.
+    scores: Floats
+    right: npt.NDArray[np.bool_]
+    missed: int
+
+
+def _judge(e: _Example, head: Head, shapes: Floats) -> list[_Search]:
+    """What a head finds in an image it has not seen.
+
+    The object outshines the rest, so the rest is also searched alone: what else would be found
+    there if the object were away tells what scores the background can reach.
     """
     cells = e.cells.astype(np.float32)
     everywhere = dense_boxes(shapes, e.size, CELL)
     boxes, scores = locate(cells, head, everywhere, e.size)
     right = match(boxes, e.boxes)
+    found = _Search(scores, right, len(e.boxes) - int(right.sum()))
     rest = everywhere[_background(everywhere, e)]
     if len(rest) == 0:
-        return scores, right
+        return [found]
     others, other_scores = locate(cells, head, rest, e.size)
     new = _background(others, e) & (iou(others, boxes).max(axis=1) < 0.5)
-    return np.append(scores, other_scores[new]), np.append(right, np.zeros(new.sum(), bool))
+    return [found, _Search(other_scores[new], np.zeros(new.sum(), bool), 0)]
 
 
-def _calibration(judged: Sequence[tuple[Floats, npt.NDArray[np.bool_]]]) -> tuple[float, float]:
-    """Slope and shift from scores to log-odds of being right (Platt, 1999, with his targets)."""
-    scores = np.concatenate([s for s, _ in judged])
-    right = np.concatenate([r for _, r in judged])
+def _calibration(searches: Sequence[_Search], images: int, sources: int) -> Calibration:
+    """Log-odds of being right, raised as far as unlike videos need and false alarms permit.
+
+    images, sources : how many were searched, and of how many videos they are.
+    """
+    chances = _platt(searches)
+    odds = [chances.log_odds(s.scores) for s in searches]
+    objects = [
+        np.append(o[s.right], [o.min()] * s.missed)
+        for o, s in zip(odds, searches, strict=True)
+        if len(o)
+    ]
+    wrong = np.sort(np.concatenate([o[~s.right] for o, s in zip(odds, searches, strict=True)]))[
+        ::-1
+    ]
+    limit = wrong[min(int(FALSE_ALARMS * images), len(wrong) - 1)] if len(wrong) else -np.inf
+    cut = max(limit, _lower_bound(np.concatenate(objects), sources))
+    raised = max(0.0, math.log(THRESHOLD / (1 - THRESHOLD)) - cut)
+    return replace(chances, shift=chances.shift + raised)
+
+
+def _lower_bound(values: Floats, sources: int) -> float:
+    """What a value from another source will exceed with probability SURE.
+
+    The prediction interval of a normal variable, of which there are as many samples as sources:
+    values of one source are much alike.
+    """
+    spread = values.std() * math.sqrt(sources / (sources - 1)) * math.sqrt(1 + 1 / sources)
+    return float(values.mean() - stdtrit(sources - 1, SURE) * spread)
+
+
+def _platt(searches: Sequence[_Search]) -> Calibration:
+    """Log-odds of being right (Platt, 1999, with his targets)."""
+    scores = np.concatenate([s.scores for s in searches])
+    below = np.concatenate([s.scores - s.scores.max(initial=-np.inf) for s in searches])
+    right = np.concatenate([s.right for s in searches])
     n_right, n_wrong = int(right.sum()), int((~right).sum())
     target = np.where(right, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
+    inputs = np.stack([scores, below, np.ones(len(scores))])
+    penalty = np.array([0, 1e-3, 0])  # how boxes compare says nothing, unless it is needed
 
     def loss(p: Floats) -> tuple[float, Floats]:
-        logit = p[0] * scores + p[1]
+        logit = p @ inputs
         value = np.logaddexp(0, logit) - target * logit
         error = 1 / (1 + np.exp(-np.clip(logit, -60, 60))) - target
-        return float(value.mean()), np.array([(error * scores).mean(), error.mean()])
+        slope = inputs @ error / len(scores) + 2 * penalty * p
+        return float(value.mean() + penalty @ p**2), slope
 
-    bounds = [(0.05, None), (None, None)]  # a better score is never less likely right
-    found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B", bounds=bounds)
-    return float(found.x[0]), float(found.x[1])
+    bounds = [(0.05, None), (0, None), (None, None)]  # a better score is never less likely right
+    start = np.array([1.0, 0.0, 0.0])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Calibration(*found.tolist())

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.errors import SettingError
+from objectstates.rows import Rows
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
@@ -74,3 +75,45 @@ def chunk_averages(
             last = first + 1
         averages[row] = values[first:last].mean(axis=0, dtype=np.float64)
     return averages
+
+
+class ChunkAverages:
+    """`chunk_averages` of samples that come in the order of time and are not kept.
+
+    start : seconds; where the clip begins.
+    size : numbers in a sample.
+    """
+
+    def __init__(self, start: float, size: int) -> None:
+        self.start, self.size = start, size
+        self._times: list[float] = []
+        self._values: list[npt.NDArray[np.floating]] = []
+        self._averages = Rows(size, np.float32)
+
+    def add(self, time: float, value: npt.NDArray[np.floating]) -> None:
+        self._times.append(time)
+        self._values.append(value)
+
+    def settle(self) -> None:
+        """Average the chunks whose windows are over, and forget what no other window needs."""
+        if not self._times or self._times[-1] <= self.start:
+            return
+        # The last of these is not as it will be, but its window is never over.
+        chunks = chunk_intervals(self.start, self._times[-1])[len(self._averages) :]
+        ends = chunks.mean(axis=1) + WINDOW_SECONDS / 2
+        over = chunks[: int(np.searchsorted(ends, self._times[-1]))]
+        self._average(over)
+        first = chunks[len(over), 0] - WINDOW_SECONDS / 2
+        # One more: where a window is empty, the nearest sample stands in for it.
+        unneeded = int(np.searchsorted(self._times, first)) - 1
+        if unneeded > 0:
+            del self._times[:unneeded], self._values[:unneeded]
+
+    def finish(self, end: float) -> Floats32:
+        """(T, size) averages of the chunks of a clip that ends there."""
+        self._average(chunk_intervals(self.start, end)[len(self._averages) :])
+        return self._averages.finish()
+
+    def _average(self, chunks: Floats) -> None:
+        values = np.reshape(self._values, (-1, self.size))
+        self._averages.extend(chunk_averages(np.array(self._times), values, chunks))

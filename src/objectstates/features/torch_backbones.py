@@ -1,7 +1,8 @@
 """Backbones that torch runs, on CPU or GPU: the paper's ResNet-50, and transformers from the hub.
 
-Frames go to the device as bytes and are normalised there; on a GPU the network runs in half
-precision and in batches, and nothing waits for the host before the last batch is queued.
+Frames go to the device as bytes and are normalised there. On a GPU the network runs in half
+precision, and a batch in parts: while it works on one part, the host hands over the next and the
+maps of the one before come back, so that the GPU is the bound and not the copies.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from objectstates.errors import BackboneError, SettingError
-from objectstates.features.backbones import FeatureMap, Images, check_images, padded
+from objectstates.features.backbones import FeatureMap, Images, check_images
 from objectstates.torch_support import (
     cpu_threads,
     loading,
@@ -20,8 +23,8 @@ from objectstates.torch_support import (
     weights_digest,
 )
 
-BATCH = 64
-"""Frames per pass: enough to fill a GPU, and a bound on its memory."""
+PART = 64
+"""Frames per pass: enough to fill a GPU, few enough that the copies of a batch overlap."""
 
 _IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -60,6 +63,7 @@ class TorchBackbone:
         network.eval().to(self._device, self._dtype, memory_format=torch.channels_last)
         self._forward = forward
         self._threads = threads
+        self._stage = _Stage(self._device) if self._cuda else None
         self._mean = 255 * torch.tensor(mean, device=self._device)
         self._std = 255 * torch.tensor(std, device=self._device)
         self._fill = round(255 * sum(mean) / len(mean))
@@ -69,24 +73,76 @@ class TorchBackbone:
 
         check_images(images)
         stride = self.strides[0]
-        frames = torch.from_numpy(padded(images, stride, self._fill))
+        frames = torch.from_numpy(np.ascontiguousarray(images))
         count, height, width, _ = frames.shape
-        shape = (count, height // stride, width // stride, self.channels[0])
+        shape = (count, -(-height // stride), -(-width // stride), self.channels[0])
         values = torch.empty(shape, pin_memory=self._cuda)
         with torch.inference_mode(), cpu_threads(self._threads):
-            for part, out in zip(frames.split(BATCH), values.split(BATCH), strict=True):
-                out.copy_(self._map(part), non_blocking=True)
-        if self._cuda:
-            torch.cuda.synchronize(self._device)
+            for part, out in zip(frames.split(PART), values.split(PART), strict=True):
+                on_device = part if self._stage is None else self._stage.upload(part)
+                maps = self._map(on_device)
+                if self._stage is None:
+                    out.copy_(maps)
+                else:
+                    self._stage.download(maps, out)
+        if self._stage is not None:
+            self._stage.wait()
         return (FeatureMap(values.numpy(), stride, (images.shape[1], images.shape[2])),)
 
     def _map(self, frames: Any) -> Any:
-        """(B, H, W, 3) bytes on the host to the (B, h, w, C) float32 map on the device."""
-        if self._cuda:
-            frames = frames.pin_memory().to(self._device, non_blocking=True)
+        """(B, H, W, 3) bytes to the (B, h, w, C) float32 map, where the network is."""
+        import torch
+
+        stride, (height, width) = self.strides[0], frames.shape[1:3]
+        margin = (0, 0, 0, -width % stride, 0, -height % stride)  # at the right and the bottom
+        frames = torch.nn.functional.pad(frames, margin, value=self._fill)
         x = ((frames - self._mean) / self._std).to(self._dtype)
         # Channels last in memory already, as the GPU's convolutions like it best.
         return self._forward(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1).float()
+
+
+class _Stage:
+    """Copies to and from a GPU beside its work: two page-locked buffers, one stream each way."""
+
+    def __init__(self, device: Any) -> None:
+        import torch
+
+        self._device = device
+        self._up, self._down = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        self._buffers: list[Any] = [None, None]
+        self._free = [torch.cuda.Event(), torch.cuda.Event()]
+        self._turn = 0
+
+    def upload(self, frames: Any) -> Any:
+        """Bytes on the device, ready for what is queued there next."""
+        import torch
+
+        k = self._turn = 1 - self._turn
+        if self._buffers[k] is None or self._buffers[k].numel() < frames.numel():
+            self._buffers[k] = torch.empty(frames.numel(), dtype=torch.uint8, pin_memory=True)
+        self._free[k].synchronize()  # the copy of two parts ago has left the buffer
+        staged = self._buffers[k][: frames.numel()].view(frames.shape)
+        staged.copy_(frames)
+        with torch.cuda.stream(self._up):
+            on_device = staged.to(self._device, non_blocking=True)
+            self._free[k].record()
+        work = torch.cuda.current_stream(self._device)
+        work.wait_stream(self._up)
+        on_device.record_stream(work)
+        return on_device
+
+    def download(self, maps: Any, out: Any) -> None:
+        """Queue the copy of ``maps`` to the page-locked ``out``."""
+        import torch
+
+        self._down.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(self._down):
+            out.copy_(maps, non_blocking=True)
+        maps.record_stream(self._down)
+
+    def wait(self) -> None:
+        """Until all that was queued has come back."""
+        self._down.synchronize()
 
 
 def resnet50(device: str = "cpu", threads: int = 1, *, pretrained: bool = True) -> TorchBackbone:

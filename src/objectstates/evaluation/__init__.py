@@ -1,0 +1,22 @@
+"""How good a result is, where the truth is known."""
+
+from objectstates.evaluation.bootstrap import Comparison, Interval
+from objectstates.evaluation.precision import (
+    ClipScore,
+    Evaluation,
+    MethodRow,
+    compare,
+    evaluate,
+    method_row,
+)
+
+__all__ = [
+    "ClipScore",
+    "Comparison",
+    "Evaluation",
+    "Interval",
+    "MethodRow",
+    "compare",
+    "evaluate",
+    "method_row",
+]
