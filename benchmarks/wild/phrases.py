@@ -1,7 +1,7 @@
 """What people in made-up videos say: ``{a|b}`` is one of the two, ``{a|}`` may be left out.
 
-Written without a look at the sentences that classifiers learn from; a test sees to it that no
-five words in a row are shared.
+Worded apart from the sentences that classifiers learn from, though by the same people; a test sees
+to it that no five words in a row are shared.
 """
 
 from __future__ import annotations

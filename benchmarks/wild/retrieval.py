@@ -4,7 +4,7 @@ Made-up narrations of long videos (see `benchmarks.wild.narrated`), the 20 best 
 action, and the share of them in which the action's middle really falls: for the paper's classifier,
 for the same on sentence vectors, for nothing but a phrase, for clips chosen blindly, and for clips
 around the words that do go with the deed, which is the best that words can do. All classifiers
-learn from the sentences in the package; none has seen the phrases of these videos.
+learn from the sentences in the package; none was trained on the phrases of these videos.
 """
 
 from __future__ import annotations
