@@ -4,12 +4,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types browser benchmark clean
+.PHONY: demo test lint types debian benchmark clean
 
 demo: .venv/installed
 	$(BIN)/objectstates demo
 
-test: lint types browser
+test: lint types debian
 	$(BIN)/python -m pytest
 
 lint: .venv/installed-dev
@@ -19,23 +19,26 @@ lint: .venv/installed-dev
 types: .venv/installed-dev
 	$(BIN)/mypy
 
-# The page's tests want a real browser. Where Debian's can be installed without asking it is; where it
-# cannot, those tests are skipped and say so.
-browser:
-	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+# Some tests want a real browser, or a voice. Where Debian's can be installed without asking they are;
+# where they cannot, those tests are skipped and say so.
+debian:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null && \
+	command -v espeak-ng >/dev/null || { \
 	  command -v apt-get >/dev/null || exit 0; \
 	  if [ "$$(id -u)" = 0 ]; then as=env; else as="sudo -n"; fi; \
 	  $$as true 2>/dev/null || exit 0; \
-	  echo "installing chromium for the tests of the page"; \
+	  echo "installing chromium and espeak-ng for the tests"; \
 	  $$as apt-get -qq -o Acquire::http::Timeout=20 update >/dev/null 2>&1; \
 	  $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install \
-	    chromium chromium-driver fonts-dejavu-core </dev/null >/dev/null 2>&1; \
+	    chromium chromium-driver fonts-dejavu-core espeak-ng </dev/null >/dev/null 2>&1; \
 	} || true
 
 benchmark: .venv/installed-dev
 	$(BIN)/python -m benchmarks.solver
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.narration
+	$(BIN)/python -m benchmarks.wild.retrieval
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "objectstates needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'

@@ -142,3 +142,9 @@ def test_two_lists_may_not_give_one_id_twice(tmp_path: Path) -> None:
         (tmp_path / name).write_text("video,id\nv.mp4,x\n")
     with pytest.raises(VideoError, match="the id 'x' is given to two clips"):
         find_clips([tmp_path / "a.csv", tmp_path / "b.csv"])
+
+
+def test_the_score_of_a_clip_is_passed_over(tmp_path: Path) -> None:
+    touch(tmp_path, "a.mp4")
+    (tmp_path / "list.csv").write_text("video,start,end,id,score\na.mp4,1,2,x,0.5\n")
+    assert find_clips(csv=tmp_path / "list.csv") == [ClipSpan("x", tmp_path / "a.mp4", 1.0, 2.0)]

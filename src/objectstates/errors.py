@@ -43,6 +43,10 @@ class LabelError(ObjectStatesError):
     """Labels to train or judge a detector by cannot be used."""
 
 
+class NarrationError(ObjectStatesError):
+    """What is said in videos, or sentences to search it by, cannot be used."""
+
+
 class TruthError(ObjectStatesError, ValueError):
     """What is said to be true of clips cannot be read, or says nothing about the clips at hand."""
 

@@ -15,6 +15,8 @@ from objectstates.errors import VideoError
 from objectstates.video import IMAGE_SUFFIXES, VIDEO_SUFFIXES, as_video_error, image_series
 
 COLUMNS = ("video", "start", "end", "id")
+REMARKS = ("score",)
+"""Columns that lists of ours may have besides; they are passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ def _listed_clips(path: Path) -> list[ClipSpan]:
     """Read a list; clips without an id of their own have the empty one."""
     (line, header), *rows = _rows(path) or [(1, [])]
     header = [name.lower() for name in header]
-    if "video" not in header or len(set(header)) < len(header) or not {*header} <= {*COLUMNS}:
+    known = {*header} <= {*COLUMNS, *REMARKS}
+    if "video" not in header or len(set(header)) < len(header) or not known:
         raise VideoError(
             f"{path}, line {line}: the header must be {','.join(COLUMNS)}, of which all but video "
             f"may be left out, not {','.join(header)!r}"

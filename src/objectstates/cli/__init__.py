@@ -9,7 +9,17 @@ from typing import Annotated, NoReturn
 import typer
 
 from objectstates import __version__
-from objectstates.cli import config, demo, discover, experiments, export, fit, ingest, report
+from objectstates.cli import (
+    config,
+    demo,
+    discover,
+    experiments,
+    export,
+    fit,
+    ingest,
+    narration,
+    report,
+)
 from objectstates.cli.output import complain
 from objectstates.errors import ObjectStatesError
 
@@ -21,6 +31,8 @@ app = typer.Typer(
 )
 for command in (
     discover.discover,
+    narration.transcribe,
+    narration.retrieve,
     ingest.ingest,
     fit.fit,
     fit.predict,

@@ -1,0 +1,370 @@
+"""Read what is said in videos from subtitle files, and write it.
+
+SubRip, WebVTT, SubStation, TTML, YouTube's json3, and text lines that begin with a time. Automatic
+captions roll: a line is shown again while the next one is spoken, so what a cue repeats from the
+one before it is dropped. Words that have no time of their own share that of their cue.
+"""
+
+from __future__ import annotations
+
+import codecs
+import html
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pysubs2
+
+from objectstates.cache import write_atomically
+from objectstates.errors import NarrationError
+from objectstates.narration.words import Cue, Narration, in_order, normalised, split_words, spread
+from objectstates.video import VIDEO_SUFFIXES
+
+SUFFIXES = (".ass", ".json", ".json3", ".srt", ".ssa", ".ttml", ".txt", ".vtt")
+
+_SECONDS_PER_WORD = 0.6
+"""How long a word takes at most where only its beginning is known; people say two a second."""
+
+_SAME_SPEECH = 0.25
+"""Seconds between two cues up to which the second may be the first, rolled on."""
+
+_LONGEST = 1e6
+"""Seconds; a time beyond is a mistake, for no video lasts 11 days."""
+
+_STAMP = re.compile(r"(?:(\d{1,4}):)?(\d{1,3}):(\d{2}(?:[.,]\d{1,6})?)")
+_INLINE_TIME = re.compile(r"<(?:(\d{1,4}):)?(\d{1,3}):(\d{2}(?:\.\d{1,6})?)>")
+_INLINE = re.compile(r"<t(\d{1,12})>")  # the same in milliseconds, which is no time to pysubs2
+_TAG = re.compile(r"</?(?!t\d+>)[A-Za-z][^<>]*>|\{\\[^{}]*\}")
+_SOUND = re.compile(r"\[[^\[\]]*\]")  # [Music] is not said
+_LINE_BREAK = re.compile(r"\\N|\\n|\n")
+
+TimedWord = tuple[float, float, str]
+
+
+def read_narration(path: str | Path) -> Narration:
+    """Read one file; the name of the narration is that of the file without its ending."""
+    place = Path(path)
+    try:
+        data = place.read_bytes()
+    except OSError as problem:
+        raise NarrationError(f"{place}: {problem.strerror or problem}") from problem
+    text = decode(data)
+    try:
+        timed = _READERS.get(place.suffix.lower(), _read_subtitles)(text, place.suffix.lower())
+    except NarrationError as problem:
+        raise NarrationError(f"{place}: {problem}") from problem
+    words, times = in_order(
+        (start, min(end, _LONGEST), sys.intern(word))
+        for start, end, word in timed
+        if 0 <= start < _LONGEST
+    )
+    if not words:
+        raise NarrationError(f"{place}: nothing is said in it; is this the right file?")
+    return Narration(place.stem, words, times)
+
+
+def find_narrations(paths: Iterable[str | Path]) -> list[Path]:
+    """Subtitle files, as given or anywhere in folders, in order of name; each once."""
+    found: dict[Path, None] = {}
+    for path in map(Path, paths):
+        if not path.exists():
+            raise NarrationError(f"{path} does not exist: name subtitle files, or folders of them")
+        if not path.is_dir():
+            found[path] = None
+            continue
+        inside = sorted(
+            p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.name[0] != "."
+        )
+        if not inside:
+            raise NarrationError(f"{path}: no subtitles in this folder ({' '.join(SUFFIXES)})")
+        found |= dict.fromkeys(inside)
+    return list(found)
+
+
+def read_narrations(
+    paths: Iterable[Path], videos: Path | None = None, problems: list[str] | None = None
+) -> Iterator[Narration]:
+    """Read files one by one, each with its video: beside it, or anywhere in the folder ``videos``.
+
+    What cannot be read is passed over, and its message goes to ``problems``.
+    """
+    elsewhere = _by_stem(videos.rglob("*")) if videos is not None else {}
+    beside: dict[Path, dict[str, Path]] = {}
+    for path in paths:
+        try:
+            narration = read_narration(path)
+        except NarrationError as problem:
+            if problems is None:
+                raise
+            problems.append(str(problem))
+            continue
+        if path.parent not in beside:
+            beside[path.parent] = _by_stem(path.parent.iterdir())
+        names = video_names(path)
+        found = [here[n] for here in (beside[path.parent], elsewhere) for n in names if n in here]
+        if found:
+            yield replace(narration, name=found[0].stem, video=found[0])
+        else:
+            yield replace(narration, name=names[-1])
+
+
+def video_names(path: Path) -> list[str]:
+    """What the video may be called without its ending: downloads have a language after the name.
+
+    >>> video_names(Path("subs/tyre 2.0.en-GB.vtt"))
+    ['tyre 2.0.en-GB', 'tyre 2.0']
+    """
+    shorter = re.sub(r"\.[A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*$", "", path.stem)
+    return [path.stem] if shorter in ("", path.stem) else [path.stem, shorter]
+
+
+def _by_stem(paths: Iterable[Path]) -> dict[str, Path]:
+    return {p.stem: p for p in sorted(paths, reverse=True) if p.suffix.lower() in VIDEO_SUFFIXES}
+
+
+def write_webvtt(path: Path, cues: Iterable[Cue]) -> None:
+    """Write cues as WebVTT, which browsers show under a video; whole or not at all."""
+    blocks = ["WEBVTT"]
+    for cue in cues:
+        text = html.escape(" ".join(cue.text.split()), quote=False)
+        blocks.append(f"{_stamp(cue.start)} --> {_stamp(max(cue.start, cue.end))}\n{text}")
+    write_atomically(path, ("\n\n".join(blocks) + "\n").encode())
+
+
+def _stamp(seconds: float) -> str:
+    milliseconds = round(1000 * seconds)
+    minutes, rest = divmod(milliseconds, 60_000)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{rest // 1000:02d}.{rest % 1000:03d}"
+
+
+def decode(data: bytes) -> str:
+    """Text in whatever encoding it is: by its mark, else UTF-8, else that of old Windows files."""
+    for mark, encoding in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+        (codecs.BOM_UTF32_BE, "utf-32-be"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, errors="replace")
+    head = data[:4000]
+    if head.count(0) > len(head) // 4:  # every other byte of western text in UTF-16
+        encoding = "utf-16-be" if head[:200:2].count(0) > head[1:200:2].count(0) else "utf-16-le"
+        return data.decode(encoding, errors="replace")
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return data.decode("latin-1")
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+def _read_subtitles(text: str, suffix: str) -> Iterator[TimedWord]:
+    """All that pysubs2 reads; the content decides, for endings are often wrong."""
+    options: dict[str, Any] = {"keep_html_tags": True}
+    if text.lstrip("\ufeff \t\r\n").startswith("WEBVTT"):
+        kind: str | None = "vtt"
+    elif "[Script Info]" in text or "[Events]" in text:
+        kind = "ssa" if "[V4 Styles]" in text else "ass"
+    else:
+        kind = "srt" if "-->" in text else None
+    # pysubs2 takes a line with two times for the head of a cue, wherever they stand.
+    text = _INLINE_TIME.sub(lambda found: _inline(_seconds(*found.groups())), text)
+    try:
+        events = pysubs2.SSAFile.from_string(text, format_=kind, **options).events
+    except Exception as problem:  # readers of formats raise whatever they stumble over
+        raise NarrationError(
+            f"not subtitles that can be read ({type(problem).__name__}: {problem}); "
+            "save them as .srt or .vtt"
+        ) from problem
+    cues = []
+    for event in events:
+        if event.is_comment or event.is_drawing:
+            continue
+        words = event.text if kind in ("srt", "vtt") else event.plaintext
+        if kind == "vtt":  # a blank line ends a cue: what follows are notes and names of cues
+            words = words.split("\\N\\N")[0]
+        cues.append(Cue(event.start / 1000, event.end / 1000, words))
+    return _words_of(cues)
+
+
+def _read_json3(text: str, _suffix: str) -> Iterator[TimedWord]:
+    """YouTube's own format: events with segments, each with its time after the event's."""
+    try:
+        content = json.loads(text)
+        events = content["events"]
+        if not isinstance(events, list):
+            raise TypeError("events is not a list")
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+        raise NarrationError(
+            f"not captions as YouTube writes them in json3 ({type(problem).__name__}: {problem}); "
+            "download them again"
+        ) from problem
+    cues = []
+    for event in events:
+        if not isinstance(event, dict) or not isinstance(event.get("segs"), list):
+            continue
+        start, length = (
+            _milliseconds(event.get("tStartMs")),
+            _milliseconds(event.get("dDurationMs")),
+        )
+        pieces = []
+        for piece in event["segs"]:
+            if isinstance(piece, dict) and isinstance(piece.get("utf8"), str):
+                said = html.escape(piece["utf8"])
+                offset = _milliseconds(piece.get("tOffsetMs"))
+                pieces.append(_inline(start + offset) + said if offset else said)
+        cues.append(Cue(start, start + length, "".join(pieces)))
+    return _words_of(cues)
+
+
+def _inline(seconds: float) -> str:
+    return f"<t{round(1000 * seconds)}>"
+
+
+def _milliseconds(value: object) -> float:
+    """Seconds; zero for what is absent or no time."""
+    known = isinstance(value, int | float) and math.isfinite(value) and 0 <= value < 1000 * _LONGEST
+    return float(value) / 1000 if known else 0.0  # type: ignore[arg-type]
+
+
+def _read_text(text: str, suffix: str) -> Iterator[TimedWord]:
+    """Lines that begin with a time, or follow one: ``0:05 take the wheel``, ``[00:01:02] there``.
+
+    A line may have a second time, its end. Times may be in seconds, between tabs.
+    """
+    if "-->" in text or "[Script Info]" in text:
+        return _read_subtitles(text, suffix)
+    lines: list[tuple[float, float | None, list[str]]] = []
+    for line in text.splitlines():
+        times, said = _leading_times(line)
+        if times:
+            lines.append((times[0], times[1] if len(times) > 1 else None, [said]))
+        elif lines:
+            lines[-1][2].append(line)
+    if not lines:
+        raise NarrationError("no line of it begins with a time, such as 1:05; add times")
+    lines.sort(key=lambda line: line[0])
+    cues = []
+    for index, (start, end, texts) in enumerate(lines):
+        said = html.escape(" ".join(texts))
+        if end is None:
+            later = lines[index + 1][0] if index + 1 < len(lines) else math.inf
+            end = min(later, start + _SECONDS_PER_WORD * len(split_words(said)))
+        cues.append(Cue(start, end, said))
+    return _words_of(cues)
+
+
+_LEADING_STAMPS = re.compile(
+    rf"\s*[\[(]?({_STAMP.pattern})[\])]?(?:\s*[-\u2013]\s*[\[(]?({_STAMP.pattern})[\])]?)?"
+    r"(?=\s|$|[:\-\u2013])\s*[:\-\u2013]?"
+)
+_LEADING_SECONDS = re.compile(r"\s*(\d{1,7}(?:\.\d+)?)s?(?:\t(\d{1,7}(?:\.\d+)?)s?)?\t")
+
+
+def _leading_times(line: str) -> tuple[list[float], str]:
+    if match := _LEADING_STAMPS.match(line):
+        stamps = [_seconds(*match.group(2, 3, 4))]
+        if match.group(5):
+            stamps.append(_seconds(*match.group(6, 7, 8)))
+        return stamps, line[match.end() :]
+    if match := _LEADING_SECONDS.match(line):
+        return [float(time) for time in match.groups() if time], line[match.end() :]
+    return [], line
+
+
+def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
+    return 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds.replace(",", "."))
+
+
+_READERS = {".json": _read_json3, ".json3": _read_json3, ".txt": _read_text}
+
+
+# --- from cues to words ---------------------------------------------------------------------------
+
+
+def _words_of(cues: Sequence[Cue]) -> Iterator[TimedWord]:
+    """Words of cues in order of time, each once."""
+    ordered = sorted((cue for cue in cues if cue.text.strip()), key=lambda cue: cue.start)
+    shown: list[str] = []  # the words of the cue before
+    until = -math.inf
+    for cue, later in zip(ordered, _next_starts(ordered), strict=True):
+        lines = [_timed_line(line) for line in _LINE_BREAK.split(cue.text)]
+        lines = [line for line in lines if line]
+        flat = [word for line in lines for word in line]
+        if not flat:
+            continue
+        words = [normalised(word) for _, word in flat]
+        repeated = 0
+        if cue.start <= until + _SAME_SPEECH:
+            repeated = _repeated(shown, words, [len(line) for line in lines])
+        end = min(max(cue.end, cue.start), later)
+        yield from _with_times(flat[repeated:], cue.start, end)
+        shown, until = words, max(until, cue.end)
+
+
+def _next_starts(ordered: Sequence[Cue]) -> list[float]:
+    """When, after each cue, the first begins that does not begin with it."""
+    later, starts = math.inf, []
+    for cue, following in zip(reversed(ordered), [None, *reversed(ordered)], strict=False):
+        if following is not None and following.start > cue.start:
+            later = following.start
+        starts.append(later)
+    return starts[::-1]
+
+
+def _repeated(shown: list[str], words: list[str], lines: list[int]) -> int:
+    """How many words at the beginning of a cue stood at the end of the cue before.
+
+    A word or two may be said twice; whole lines, the whole cue, or three words are shown twice.
+    """
+    for count in range(min(len(shown), len(words)), 0, -1):
+        if shown[-count:] == words[:count]:
+            whole_lines = any(sum(lines[: k + 1]) == count for k in range(len(lines)))
+            if count >= 3 or count == len(shown) or (whole_lines and len(lines) > 1):
+                return count
+    return 0
+
+
+def _timed_line(line: str) -> list[tuple[float | None, str]]:
+    """The words of a line; where a time stands before a word, the word has it."""
+    if "<" in line or "{" in line:
+        line = _TAG.sub("", line)
+    if "[" in line:
+        line = _SOUND.sub(" ", line)
+    pieces = _INLINE.split(line)  # text, then time, text, time, and so on
+    words: list[tuple[float | None, str]] = [(None, word) for word in _plain_words(pieces[0])]
+    for milliseconds, said in zip(pieces[1::2], pieces[2::2], strict=True):
+        time: float | None = int(milliseconds) / 1000
+        for word in _plain_words(said):
+            words.append((time, word))
+            time = None
+    return words
+
+
+def _plain_words(text: str) -> list[str]:
+    return split_words(html.unescape(text) if "&" in text else text)
+
+
+def _with_times(
+    words: Sequence[tuple[float | None, str]], start: float, end: float
+) -> Iterator[TimedWord]:
+    """Words between two known times share the time between them."""
+    known = [i for i, (time, _) in enumerate(words) if i == 0 or time is not None]
+    for k, first in enumerate(known):
+        last = known[k + 1] if k + 1 < len(known) else len(words)
+        begin = words[first][0]
+        begin = start if begin is None else begin
+        until = words[last][0] if last < len(words) else max(begin, end)
+        said = [word for _, word in words[first:last]]
+        times = spread(begin, max(begin, until or begin), said)
+        yield from ((a, b, word) for (a, b), word in zip(times, said, strict=True))
