@@ -13,7 +13,6 @@ from objectstates.export import FORMATS, export
 from objectstates.settings import ExportFormat
 from objectstates.synthetic import synthetic_corpus
 from tests.export.conftest import clip, make_result
-from tests.test_cli import run  # noqa: F401
 
 EXTRAS = {"rerun": "rerun"}
 
@@ -134,7 +133,7 @@ def test_either_side_alone_can_be_exported(without_states, without_actions, form
     assert export(without_actions, format, tmp_path / "y").problems == ()
 
 
-def test_the_command(run, result, with_a_lost_video, tmp_path):  # noqa: F811
+def test_the_command(run, result, with_a_lost_video, tmp_path):
     with_a_lost_video.save(tmp_path / "r")
     out = tmp_path / "crops"
     code, printed, err = run("export", tmp_path / "r", "--to", "crops", "--out", out, "--json")

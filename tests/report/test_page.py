@@ -16,7 +16,6 @@ from objectstates.errors import ReportError
 from objectstates.result import SkippedClip
 from objectstates.synthetic import synthetic_corpus
 from tests.report.scenes import NAMES, make_result
-from tests.test_cli import run  # noqa: F401
 
 
 class Reader(HTMLParser):
@@ -159,7 +158,7 @@ def test_a_report_replaces_a_report_and_nothing_else(result: Result, tmp_path: P
     assert [path.name for path in page.parent.iterdir()] == ["a.html"]
 
 
-def test_the_command(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_the_command(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_result().save("r")
     opened = []
