@@ -20,7 +20,7 @@ from objectstates.corpus import Array, Corpus
 from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
 from objectstates.labelling import Labelling, chosen_chunks, label_alike, label_held_out
 from objectstates.result import Classifier, Result, SkippedClip
-from objectstates.settings import ConstraintName, OnInfeasible, Solver, Target, TimeUnit
+from objectstates.settings import PAPER, ConstraintName, OnInfeasible, Solver, Target, TimeUnit
 from objectstates.solver.cost import factorise, linear_classifier
 from objectstates.solver.frank_wolfe import (
     Progress,
@@ -121,7 +121,7 @@ class JointDiscovery:
         >>> JointDiscovery.paper().nu, JointDiscovery.paper().labelling
         (1.0, 'paper')
         """
-        return cls(**{"nu": 1.0, "time_unit": "second", "labelling": "paper", **settings})
+        return cls(**{**PAPER, **settings})
 
     def fit(
         self, corpus: Corpus, callback: Callable[[FitProgress], bool | None] | None = None

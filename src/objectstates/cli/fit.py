@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from objectstates.cli.configuration import Config, effective
+from objectstates.cli.configuration import Config, Paper, effective
 from objectstates.cli.output import show, warnings_in_a_line
 from objectstates.errors import CorpusError, ResultError
 from objectstates.settings import ConstraintName, Labelling, Solver, Target, TimeUnit
@@ -55,6 +55,7 @@ def fit(
     restarts: Annotated[int, typer.Option(help="Runs from different random labels.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
     strict: Annotated[bool, typer.Option(help="Stop if a clip cannot be labelled.")] = False,
+    paper: Paper = False,
     config: Config = None,
     json: AsJson = False,
 ) -> None:
