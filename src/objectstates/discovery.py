@@ -18,7 +18,13 @@ import numpy as np
 from objectstates import formulation, settings
 from objectstates.corpus import Array, Corpus
 from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
-from objectstates.labelling import Labelling, chosen_chunks, label_alike, label_held_out
+from objectstates.labelling import (
+    Labelling,
+    chosen_chunks,
+    detection_scale,
+    label_alike,
+    label_held_out,
+)
 from objectstates.result import Classifier, Result, SkippedClip
 from objectstates.settings import PAPER, ConstraintName, OnInfeasible, Solver, Target, TimeUnit
 from objectstates.solver.cost import factorise, linear_classifier
@@ -61,7 +67,7 @@ class JointDiscovery:
     ----------
     nu : weight of the coupling of states and action.
     time_unit : what distances in time are measured in: "clip", the mean length of the clips, or
-        "second", as in the paper. At nu = 2 in clips, a label a quarter of a clip on the wrong side
+        "second", as in the paper. At nu = 3 in clips, a label a sixth of a clip on the wrong side
         of the action costs as much as a wrong label, however long clips are.
     mu, lam : ridge weights of the state and the action classifier; the paper's by default.
     detection_weight : weight of the detector's scores (row g of the paper's table): labelling
@@ -99,7 +105,7 @@ class JointDiscovery:
     (2,)
     """
 
-    nu: float = 2.0
+    nu: float = 3.0
     mu: float = 1e-4
     lam: float = 1e-2
     detection_weight: float = 0.0
@@ -164,6 +170,7 @@ class JointDiscovery:
                 "passes": solution.passes,
                 "rounded_at_pass": rounding.passes,
                 "coupling_per_second": coupling,
+                "detection_scale": detection_scale(kept),
                 "labelled": "held_out" if self._held_out(kept) else "paper",
                 "trace": run.trace,
                 "seconds": clock.seconds,
@@ -194,7 +201,8 @@ class JointDiscovery:
         )
         found = chosen_chunks(kept, *labels, action_scores, state_scores)
         if self.result_.summary["labelled"] == "held_out":
-            found = label_alike(kept, found, state)
+            scale = self.result_.summary["detection_scale"]
+            found = label_alike(kept, found, state, scale)
         clock.lap("predict")
         return Result(
             **_columns(kept, found),

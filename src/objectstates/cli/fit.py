@@ -31,7 +31,7 @@ def fit(
     call: typer.Context,
     source: Source,
     out: Out,
-    nu: Annotated[float, typer.Option(help="Coupling of states and action.")] = 2.0,
+    nu: Annotated[float, typer.Option(help="Coupling of states and action.")] = 3.0,
     mu: Annotated[float, typer.Option(help="Ridge weight of the state classifier.")] = 1e-4,
     lam: Annotated[float, typer.Option(help="Ridge weight of the action classifier.")] = 1e-2,
     detection_weight: Annotated[float, typer.Option(help="Weight of the detector's scores.")] = 0.0,
