@@ -277,9 +277,10 @@ class Actor:
         moved = self._moved(start, value)
         if moved <= task.least_change:
             return reached > 60
-        if task.travel is not None and moved >= task.travel:
-            return True
-        if task.value[0] == "joint":
+        if task.travel is not None:
+            if moved >= task.travel:
+                return True
+        elif task.value[0] == "joint":
             low, high = self.scene.model.joint(task.value[1]).range
             slack = 0.02 * (high - low)
             if value[0] >= high - slack if task.change > 0 else value[0] <= low + slack:

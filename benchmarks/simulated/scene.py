@@ -87,11 +87,21 @@ def build(task: Manipulation, rng: np.random.Generator) -> Scene:
     scene.env.reset()
     scene.env.reset_mocap_welds()
     if task.friction:
-        joint = scene.model.joint(task.value[1])
-        scene.model.dof_frictionloss[joint.dofadr] = task.friction
-        scene.model.jnt_stiffness[joint.id] = 0
+        _tame(scene)
     place_things(scene, rng)
     return scene
+
+
+def _tame(scene: Scene) -> None:
+    """Make the joint stay where it is left: friction, no spring, limits as wide as its states."""
+    task, model = scene.task, scene.model
+    joint = model.joint(task.value[1])
+    model.dof_frictionloss[joint.dofadr] = task.friction
+    model.jnt_stiffness[joint.id] = 0
+    start = float(scene.value()[0])
+    low, high = model.jnt_range[joint.id]
+    ends = low, high, start, start + task.change
+    model.jnt_range[joint.id] = min(ends), max(ends)
 
 
 def _absent(task: Manipulation) -> frozenset[str]:
