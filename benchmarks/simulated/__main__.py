@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -19,13 +18,6 @@ from benchmarks.simulated import crops
 from benchmarks.simulated.tasks import MANIPULATIONS, manipulation
 from objectstates.engine import Outcome, run_all
 from objectstates.errors import ObjectStatesError, SettingError
-
-
-def worker() -> Callable:
-    """What each process holds. The simulator is imported here: the rest works without."""
-    from benchmarks.simulated.making import make_clip
-
-    return make_clip
 
 
 def options() -> argparse.Namespace:
@@ -41,12 +33,12 @@ def options() -> argparse.Namespace:
 
 def film(chosen: argparse.Namespace, console: Console) -> int:
     """Make what is missing; returns how many clips could not be made."""
-    from benchmarks.simulated.making import Order
-
     names = list(MANIPULATIONS) if chosen.tasks == ["all"] else chosen.tasks
     if not names or chosen.clips < 1 or chosen.processes < 1 or chosen.seed < 0:
         raise SettingError("name a task or 'all'; --clips and --processes from 1, --seed from 0")
     tasks = [manipulation(name).name for name in dict.fromkeys(names)]
+    from benchmarks.simulated.making import Order, worker  # needs the simulator, as none above
+
     orders = [
         Order(task, index, chosen.seed, chosen.out)
         for index in range(chosen.clips)

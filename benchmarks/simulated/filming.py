@@ -27,6 +27,7 @@ MOTIONS = {"static": 0.5, "shake": 0.25, "pan": 0.15, "shake+pan": 0.1}
 LEAST_ARM_DISTANCE = 0.3  # metres from camera to robot
 CHECKED_FRAMES = 7  # of each state, to see whether the object is in view
 LEAST_SEEN = 3  # of those
+SEEN_WHOLE, SEEN_PART = 0.8, 0.5  # visible shares from which object and part count as seen
 
 # Parts of the robot that stand still, far off: not drawn where no camera sees them.
 _STATIC_ROBOT = frozenset(
@@ -227,8 +228,8 @@ class Film:
             raise RejectedError("object out of view")
         if box[0] < 1 or box[1] < 1 or box[2] >= WIDTH or box[3] >= HEIGHT:
             raise RejectedError("object cut by image border")
-        visible = truth.object_mask(seen, separate=False).sum() > 0.65 * whole.sum()
-        return bool(visible and (seen == truth.PART).sum() >= 0.5 * part.sum())
+        visible = truth.object_mask(seen, separate=False).sum() > SEEN_WHOLE * whole.sum()
+        return bool(visible and (seen == truth.PART).sum() >= SEEN_PART * part.sum())
 
     def leave_out_unseen(self) -> None:
         """Stop drawing the foot and head of the robot where they are out of view, for speed."""

@@ -62,6 +62,11 @@ class Made:
     rejected: dict[str, int]
 
 
+def worker() -> Callable[[Order, Callable[[int], None]], Made]:
+    """What each process holds."""
+    return make_clip
+
+
 def make_clip(order: Order, tick: Callable[[int], None]) -> Made:
     """Film a clip; ``tick`` hears of every frame."""
     task, rejected = manipulation(order.task), Counter[str]()

@@ -182,23 +182,6 @@ _PLATE = Manipulation(
     withdraw=((0, 0, 0.07), (0, -0.22, 0)),
     travel=0.25,
 )
-_LOCK = Manipulation(
-    name="door-lock",
-    action="turn lock of a safe",
-    noun="safe",
-    states=("unlocked", "locked"),
-    whole=("door",),
-    part=("lock_link",),
-    value=("joint", "lock_link_joint"),
-    least_change=0.8,
-    travel=0.93,
-    clearance=0.42,
-    pace=(0.08, 0.25),
-    view=View((0, -0.12, 0.02), (108, 150), ((20, 40),), (-34, -12), (0.8, 1.1)),
-    change=0.97,
-    withdraw=((0, -0.12, 0),),
-)
-
 _ALL = (
     _DRAWER,
     replace(
@@ -305,16 +288,21 @@ _ALL = (
         withdraw=(),
         pace=(0.3, 0.7),
     ),
-    _LOCK,
-    replace(
-        _LOCK,
+    Manipulation(
         name="door-unlock",
-        action="turn lock of a safe back",
+        action="turn lock of a safe",
+        noun="safe",
         states=("locked", "unlocked"),
+        whole=("door",),
+        part=("lock_link",),
+        value=("joint", "lock_link_joint"),
+        least_change=1.2,
         change=-1.5,
         travel=1.45,
-        least_change=1.2,
+        clearance=0.42,
+        pace=(0.08, 0.4),
         withdraw=((0, -0.12, 0),),
+        view=View((0, -0.12, 0.02), (100, 140), ((25, 45),), (-34, -12), (0.68, 0.9)),
     ),
     Manipulation(
         name="button-press",
