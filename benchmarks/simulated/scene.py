@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.simulated.simulator import ENVIRONMENTS, MESHES, mujoco
+from benchmarks.simulated.simulator import ENVIRONMENTS, MESHES, fast_simplification, mujoco
 from benchmarks.simulated.tasks import Manipulation, manipulation
 from benchmarks.simulated.things import Thing, add_to, household, repainted, visible_shapes
 from objectstates.cache import cache_folder, write_atomically
@@ -155,8 +155,6 @@ def _name_all(spec: Any) -> None:
 
 def fewer_triangles(source: Path) -> Path:
     """A coarser copy of a mesh (binary STL), kept in the cache between runs."""
-    import fast_simplification
-
     target = cache_folder() / "simulated" / f"{source.stem}-{KEPT_TRIANGLES}.stl"
     if not target.exists():
         record = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("tag", "<u2")])

@@ -17,6 +17,7 @@ os.environ.setdefault("LP_NUM_THREADS", "1")
 try:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        import fast_simplification
         import metaworld
         import mujoco
         from metaworld.env_dict import ALL_V3_ENVIRONMENTS as ENVIRONMENTS
@@ -35,4 +36,4 @@ except AttributeError as problem:  # PyOpenGL's way to say that there is no such
 ASSETS = Path(metaworld.__file__).parent / "assets"
 MESHES = ASSETS / "objects" / "meshes"
 
-__all__ = ["ASSETS", "ENVIRONMENTS", "MESHES", "POLICIES", "mujoco"]
+__all__ = ["ASSETS", "ENVIRONMENTS", "MESHES", "POLICIES", "fast_simplification", "mujoco"]
