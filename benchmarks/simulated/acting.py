@@ -25,9 +25,9 @@ MOST_IDLE = 9.5  # seconds, both together
 PATIENCE = 420  # frames for the policy
 
 HESITATE_SHARE, HESITATE_FRAMES = 0.5, (6, 28)  # near the object, before the first touch
-DWELL_SHARE, DWELL_FRAMES = 0.5, (4, 16)  # touching, before anything moves
+DWELL_SHARE, DWELL_FRAMES = 0.5, (4, 16)  # at the first touch
 BREAK_SHARE, BREAK_FRAMES = 0.35, (5, 18)  # in mid action
-LINGER_FRAMES = (5, 30)  # still touching, when all is done
+LINGER_FRAMES = (5, 30)  # when all is done; often, not always, still in touch
 
 
 @dataclass(frozen=True)

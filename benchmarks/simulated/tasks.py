@@ -41,7 +41,7 @@ class Manipulation:
     least_change : smallest change of the value that counts, in its unit.
     change : the joint's value of the second state less that of the first; 0 if ``separate``.
     travel : change after which the hand lets go; None to let the policy finish.
-    friction : added to the joint (N or Nm), and springs removed, so that it moves only while held.
+    friction : added to the joint (N or Nm), and springs removed, so that it stays where it is left.
     approach : where the hand goes first, from the origin of the object; None to go straight.
     withdraw : ways in metres that the hand goes, one after the other, before it goes up.
     clearance : height in metres at which the hand passes over everything.
