@@ -144,7 +144,7 @@ def average_table(rows: Rows) -> Table:
     """How sure the averages over manipulations are, and how much is labelled for them."""
 
     def bounds(low: float, high: float) -> Cell:
-        return None if np.isnan(low) else f"{text(low)}-{text(high)}"
+        return None if np.isnan(low) else f"{text(low)} to {text(high)}"
 
     lines = [
         (
