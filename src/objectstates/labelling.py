@@ -67,15 +67,24 @@ def label_alike(
     if not len(found.action):
         return replace(found, state=states_alone(state, worth))
     rows = np.flatnonzero(found.action)
-    extent = action_extent(found.action_scores[:, 0], rows, corpus.chunks.offsets)
     chunks = corpus.chunks
-    span = np.stack([chunks.start[extent[:, 0]], chunks.end[extent[:, 1] - 1]], axis=1)
-    found = replace(found, action_span=span)
+    extent = action_extent(found.action_scores[:, 0], rows, chunks.offsets)
+    found = replace(found, action_span=_seconds(corpus, extent))
     if not len(found.state):
         return found
-    table = corpus.tracklets
+    # A chunk is described over a longer window than its own: the states keep one chunk's distance.
+    extent[:, 0] = np.maximum(extent[:, 0] - 1, chunks.offsets[:-1])
+    extent[:, 1] = np.minimum(extent[:, 1] + 1, chunks.offsets[1:])
+    table, span = corpus.tracklets, _seconds(corpus, extent)
     labels = states_around(state, worth, table.start, table.end, chunks.time[rows], span)
     return replace(found, state=labels)
+
+
+def _seconds(corpus: Corpus, extent: Array) -> Array:
+    """(N, 2) from when to when, of first and one past the last chunk."""
+    return np.stack(
+        [corpus.chunks.start[extent[:, 0]], corpus.chunks.end[extent[:, 1] - 1]], axis=1
+    )
 
 
 def detection_scale(corpus: Corpus) -> float:
