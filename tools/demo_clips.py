@@ -13,14 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import tempfile
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import av
 
-from benchmarks.detector import FRAMES_PER_CLIP, TRAIN_CLIPS, all_clips, make_labels
+from benchmarks.detector import TRAIN_CLIPS, all_clips, known
+from objectstates.detect.from_truth import train_labels
 from objectstates.detect.learning import train
 from objectstates.video import Image, read_frames
 
@@ -79,13 +79,7 @@ def make_clip(folder: Path, number: int, crops: dict[str, list[int]], out: Path)
 
 
 def make_detector(folder: Path, out: Path) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        labels = make_labels(folder, TRAIN_CLIPS, Path(place) / "labels.json",
-                             per_clip=FRAMES_PER_CLIP)  # fmt: skip
-        content = json.loads(labels.read_text())
-        content["categories"][0]["name"] = OBJECT
-        labels.write_text(json.dumps(content))
-        train(labels, OBJECT).save(out / f"{OBJECT}.npz")
+    train(train_labels(known(folder, TRAIN_CLIPS), OBJECT)).save(out / f"{OBJECT}.npz")
 
 
 def main() -> None:
