@@ -141,8 +141,13 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
     configuration = effective("discover", options)
     with warnings_in_a_line(), progress_line() as told:
         result, fit_kept = workspace.fit(
-            corpus, model, configuration=configuration, callback=told
-        )  # fmt: skip
+            corpus,
+            model,
+            shards=options["shards"] if options["out_of_core"] else None,
+            scratch=options["scratch"],
+            configuration=configuration,
+            callback=told,
+        )
     with reading_videos() as seen:
         report_kept = workspace.write_report(result, processes=options["processes"], progress=seen)
     kept = {"ingest": observed.observed == 0, "fit": fit_kept, "report": report_kept}

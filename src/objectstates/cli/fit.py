@@ -55,17 +55,35 @@ def fit(
     restarts: Annotated[int, typer.Option(help="Runs from different random labels.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
     strict: Annotated[bool, typer.Option(help="Stop if a clip cannot be labelled.")] = False,
+    out_of_core: Annotated[
+        bool, typer.Option(help="Leave the features on disk, however many there are.")
+    ] = False,
+    shards: Annotated[
+        int, typer.Option(help="Out of core: threads, each with clips of its own.")
+    ] = 1,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(
+            help="Out of core: folder for temporary files of the size of the features; that of "
+            "the result unless given."
+        ),
+    ] = None,
     config: Config = None,
     json: AsJson = False,
 ) -> None:
     """Discover the states and the action in all clips of a corpus."""
     from objectstates.result import ARTEFACT
 
-    ARTEFACT.check_target(out)
-    corpus = _read(source)
+    place = ARTEFACT.check_target(out)
     model = model_of(call.params)
+    corpus = _read_without_features(source) if out_of_core else _read(source)
     with warnings_in_a_line(), progress_line() as report:
-        model.fit(corpus, callback=report)
+        if out_of_core:
+            scratch = scratch or place.parent
+            scratch.mkdir(parents=True, exist_ok=True)
+            model.fit_folder(source, report, shards=shards, scratch=scratch)
+        else:
+            model.fit(corpus, callback=report)
     configuration = effective("fit", call.params)
     result = replace(
         model.result_, summary={**model.result_.summary, "configuration": configuration}
@@ -133,6 +151,14 @@ def _read(source: Path) -> Corpus:
     if source.suffix.lower() == ".mat":
         return read_authors(source)
     raise CorpusError(f"{source} is neither a corpus folder nor a .mat file")
+
+
+def _read_without_features(source: Path) -> Corpus:
+    from objectstates.corpus_io import read_without_features
+
+    if not source.is_dir():
+        raise CorpusError(f"{source} is no corpus folder, which --out-of-core needs")
+    return read_without_features(source)
 
 
 def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:
