@@ -151,14 +151,14 @@ class StoredFeatures:
         self._path = path / f"{kind}.parquet"
         with _Table(self._path) as table:
             size, n_rows, self._groups = table.feature_size(), table.n_rows, table.group_offsets()
-        self._rows = np.arange(n_rows) if rows is None else rows
-        self.shape = (len(self._rows), size)
+        self._rows = rows
+        self.shape = (n_rows if rows is None else len(rows), size)
 
     def read(self, lo: int, hi: int) -> Array:
         """The rows lo to hi, as float32."""
         if lo >= hi:
             return np.empty((0, self.shape[1]), np.float32)
-        wanted = self._rows[lo:hi]
+        wanted = np.arange(lo, hi) if self._rows is None else self._rows[lo:hi]
         first, last = np.searchsorted(self._groups, wanted[[0, -1]], side="right") - 1
         with _Table(self._path) as table:
             found = table.feature_groups(range(first, last + 1), self.shape[1])

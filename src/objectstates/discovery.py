@@ -163,6 +163,7 @@ class JointDiscovery:
         *,
         shards: int = 1,
         scratch: str | Path | None = None,
+        ray_address: str | None = None,
     ) -> JointDiscovery:
         """Discover in the corpus folder ``path`` without ever holding its features in memory.
 
@@ -173,6 +174,8 @@ class JointDiscovery:
 
         shards : in how many parts, each by a thread of its own, clips are worked on. More than one
             changes the order in which clips are visited, and with it the path of the solver.
+        ray_address : of a Ray cluster, which works on the shards instead of threads; each of its
+            machines must see ``path``, and have the folder ``scratch`` if that is given.
         """
         self._check_settings()
         if not 1 <= _number(shards, Integral) < math.inf:
@@ -185,7 +188,14 @@ class JointDiscovery:
         stored = stored_features(Path(path), corpus, kept, target=self.target)
         settings = {"nu": coupling, "mu": float(self.mu), "lam": float(self.lam)}
         with on_disk(
-            stored, action, state, n_shards=shards, scratch=scratch, solver=self.solver, **settings
+            stored,
+            action,
+            state,
+            n_shards=shards,
+            scratch=scratch,
+            ray_address=ray_address,
+            solver=self.solver,
+            **settings,
         ) as problem:
             clock.lap("factorise")
             run = self._best_run(

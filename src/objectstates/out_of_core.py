@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from objectstates.solver.moments import ArrayRows, FeatureRows, shift_of
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import Terms
 from objectstates.solver.sharded import (
+    Crew,
     LocalCrew,
     ShardedProblem,
     ShardedSolution,
@@ -53,7 +56,9 @@ def stored_features(path: Path, corpus: Corpus, kept: Corpus, *, target: Target)
     ):
         sides[side] = ArrayRows(np.empty((0, 0), np.float32))
         if target in (side, "joint"):
-            rows = np.flatnonzero(np.repeat(chosen, np.diff(table.offsets)))
+            rows = None
+            if not chosen.all():
+                rows = np.flatnonzero(np.repeat(chosen, np.diff(table.offsets)))
             stored = StoredFeatures(path, kind, rows)  # type: ignore[arg-type]
             if not stored.shape[1] and stored.shape[0]:
                 raise CorpusError(
@@ -137,28 +142,75 @@ def on_disk(
     n_shards: int,
     solver: Solver,
     scratch: str | Path | None,
+    ray_address: str | None = None,
 ) -> Iterator[ProblemOnDisk]:
-    """The problem, factored, while its files exist: in a temporary folder within ``scratch``."""
+    """The problem, factored, while its files exist: in a temporary folder within ``scratch``.
+
+    ray_address : of a Ray cluster, on whose machines the shards (and their scratch folders) are.
+    """
     runs = divide(action, state, n_shards)
+    makers = [
+        partial(
+            _make_shard,
+            part_of(action, stored.action, *clips),
+            part_of(state, stored.state, *clips),
+            None if scratch is None else Path(scratch),
+            alone=len(runs) == 1 and solver == "block",
+        )
+        for clips in runs
+    ]
+    firsts = np.array([first for first, _ in runs[1:]], np.int64)
+    cuts: dict[SideName, Array] = {
+        "action": action.offsets[firsts],
+        "state": state.offsets[firsts],
+    }
+    with _crew(makers, ray_address) as crew:
+        shifts = shift_of(stored.action), shift_of(stored.state)
+        yield ProblemOnDisk(ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam), cuts)
+
+
+@contextmanager
+def _crew(
+    makers: Sequence[Callable[[], TemporaryShard]], ray_address: str | None
+) -> Iterator[Crew]:
+    if ray_address is None:
+        with LocalCrew([make() for make in makers]) as crew:
+            yield crew
+        return
+    from objectstates.ray_support import RayCrew, cluster
+
+    with cluster(ray_address) as ray:
+        changing = {"prepare", "start", "sweep", "step", "settle", "examine", "keep"}
+        remote = RayCrew(
+            ray,
+            makers,
+            changing=frozenset(changing),
+            fresh="start",
+            lasting=frozenset({"prepare"}),
+        )
+        try:
+            yield remote
+        finally:
+            remote.close()
+
+
+def _make_shard(
+    action: tuple[Constraints, FeatureRows],
+    state: tuple[Constraints, FeatureRows],
+    scratch: Path | None,
+    *,
+    alone: bool,
+) -> TemporaryShard:
     try:
-        temporary = tempfile.TemporaryDirectory(prefix="objectstates-", dir=scratch)
+        folder = tempfile.mkdtemp(prefix="objectstates-", dir=scratch)
     except OSError as problem:
         raise SettingError(f"no files can be written in {scratch}: {problem.strerror}") from None
-    with temporary as folder:
-        shards = [
-            Shard(
-                part_of(action, stored.action, *clips),
-                part_of(state, stored.state, *clips),
-                Path(folder) / str(s),
-                alone=len(runs) == 1 and solver == "block",
-            )
-            for s, clips in enumerate(runs)
-        ]
-        firsts = np.array([first for first, _ in runs[1:]], np.int64)
-        cuts: dict[SideName, Array] = {
-            "action": action.offsets[firsts],
-            "state": state.offsets[firsts],
-        }
-        with LocalCrew(shards) as crew:
-            shifts = shift_of(stored.action), shift_of(stored.state)
-            yield ProblemOnDisk(ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam), cuts)
+    return TemporaryShard(action, state, Path(folder), alone=alone)
+
+
+class TemporaryShard(Shard):
+    """A shard whose folder is removed when it is closed."""
+
+    def close(self) -> None:
+        super().close()
+        shutil.rmtree(self.folder, ignore_errors=True)

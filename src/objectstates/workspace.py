@@ -72,12 +72,19 @@ class Workspace:
         truth: Mapping[str, ClipTruth] | None = None,
         cache: Path | None = None,
         processes: int = 1,
+        ray_address: str | None = None,
         strict: bool = False,
         progress: Callable[[Progress], None] | None = None,
     ) -> tuple[Corpus, Report]:
         """The corpus of the clips, labelled where the truth is known; ``cache`` is what resumes."""
         corpus, report = ingest(
-            clips, settings, cache=cache, processes=processes, strict=strict, progress=progress
+            clips,
+            settings,
+            cache=cache,
+            processes=processes,
+            ray_address=ray_address,
+            strict=strict,
+            progress=progress,
         )
         if truth is not None:
             corpus = label_corpus(corpus, truth)
@@ -91,6 +98,7 @@ class Workspace:
         *,
         shards: int | None = None,
         scratch: Path | None = None,
+        ray_address: str | None = None,
         configuration: Mapping[str, Any] | None = None,
         callback: Callable[[FitProgress], bool | None] | None = None,
     ) -> tuple[Result, bool]:
@@ -110,7 +118,9 @@ class Workspace:
             model.fit(corpus, callback=callback)
         else:
             place = scratch or self.corpus.parent
-            model.fit_folder(self.corpus, callback, shards=shards, scratch=place)
+            model.fit_folder(
+                self.corpus, callback, shards=shards, scratch=place, ray_address=ray_address
+            )
         found = model.result_
         facts = {"fingerprint": fingerprint, "configuration": dict(configuration or {})}
         result = replace(found, summary={**found.summary, **facts})

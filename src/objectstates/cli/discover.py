@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from objectstates.cli.configuration import Config, also_takes, effective
+from objectstates.cli.engine import ray_from
 from objectstates.cli.fit import AsJson, certificate, fit, model_of, progress_line
 from objectstates.cli.ingest import Videos, ingest, means_from, observing, settings_from, tell
 from objectstates.cli.output import (
@@ -145,6 +146,7 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
             model,
             shards=options["shards"] if options["out_of_core"] else None,
             scratch=options["scratch"],
+            ray_address=ray_from(options),
             configuration=configuration,
             callback=told,
         )

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from objectstates.cli.configuration import Config, effective
+from objectstates.cli.engine import EngineOption, RayAddress, ray_from
 from objectstates.cli.output import show, warnings_in_a_line
-from objectstates.errors import CorpusError, ResultError
+from objectstates.errors import CorpusError, ResultError, SettingError
 from objectstates.settings import ConstraintName, Labelling, Solver, Target, TimeUnit
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def fit(
         bool, typer.Option(help="Leave the features on disk, however many there are.")
     ] = False,
     shards: Annotated[
-        int, typer.Option(help="Out of core: threads, each with clips of its own.")
+        int,
+        typer.Option(help="Out of core: threads, or processes of Ray, with clips of their own."),
     ] = 1,
     scratch: Annotated[
         Path | None,
@@ -68,6 +70,8 @@ def fit(
             "the result unless given."
         ),
     ] = None,
+    engine: EngineOption = "local",
+    ray_address: RayAddress = "auto",
     config: Config = None,
     json: AsJson = False,
 ) -> None:
@@ -76,12 +80,15 @@ def fit(
 
     place = ARTEFACT.check_target(out)
     model = model_of(call.params)
+    if engine == "ray" and not out_of_core:
+        raise SettingError("a fit on a Ray cluster is out of core: add --out-of-core")
     corpus = _read_without_features(source) if out_of_core else _read(source)
     with warnings_in_a_line(), progress_line() as report:
         if out_of_core:
             scratch = scratch or place.parent
             scratch.mkdir(parents=True, exist_ok=True)
-            model.fit_folder(source, report, shards=shards, scratch=scratch)
+            ray = ray_from(call.params)
+            model.fit_folder(source, report, shards=shards, scratch=scratch, ray_address=ray)
         else:
             model.fit(corpus, callback=report)
     configuration = effective("fit", call.params)

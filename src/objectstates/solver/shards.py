@@ -242,7 +242,7 @@ class Shard:
         batch_bytes: int = BATCH_BYTES,
     ) -> None:
         self._action, self._state = _ShardSide(*action), _ShardSide(*state)
-        self._folder, self._alone = folder, alone
+        self.folder, self._alone = folder, alone
         filled = sum(4 * side.width * side.constraints.offsets for side in self._sides)
         self._batches = _batches(np.asarray(filled), batch_bytes)
 
@@ -261,9 +261,9 @@ class Shard:
 
     def prepare(self, action: Whitening, state: Whitening) -> None:
         """Write the factor rows."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._action.prepare("action", action, self._folder, self._batches)
-        self._state.prepare("state", state, self._folder, self._batches)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._action.prepare("action", action, self.folder, self._batches)
+        self._state.prepare("state", state, self.folder, self._batches)
         self._rooms = [
             (self._action.room(self._batches), self._state.room(self._batches)) for _ in range(2)
         ]
