@@ -8,7 +8,7 @@ import pytest
 from objectstates import Corpus, JointDiscovery, Result, evaluate
 from objectstates.discovery import InfeasibleClipWarning
 from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
-from objectstates.solver.frank_wolfe import _sweep
+from objectstates.solver.frank_wolfe import sweep
 from objectstates.solver.rounding import _round_clips
 from objectstates.synthetic import synthetic_corpus
 
@@ -428,8 +428,8 @@ def test_a_single_clip_is_enough():
 
 def test_corpora_from_anywhere_share_the_compiled_kernels(tmp_path, corpus, model):
     """Columns read from disk are read-only views; they must not be compiled for again."""
-    before = set(_sweep.signatures), set(_round_clips.signatures)
+    before = set(sweep.signatures), set(_round_clips.signatures)
     corpus.save(tmp_path / "c")
     again = JointDiscovery(seed=0).fit(Corpus.load(tmp_path / "c"))
     assert (again.labels_ == model.labels_).all()
-    assert (set(_sweep.signatures), set(_round_clips.signatures)) == before
+    assert (set(sweep.signatures), set(_round_clips.signatures)) == before

@@ -23,7 +23,7 @@ from objectstates.sources import find_clips
 ROOT = Path(__file__).parents[1]
 CLIPS = ROOT / "src" / "objectstates" / "demo"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FURTHER = ("commands/", "evaluation", "export", "report")
+FURTHER = ("commands/", "evaluation", "export", "report", "scale")
 NOT_RUN = {"make": "works in an environment of its own", "pip": "installs"}
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -27,7 +27,10 @@ EXAMPLES = {
     "ingest": [
         "objectstates ingest my_videos/ --object drawer --detector fewshot:drawer.npz --out corpus",
     ],
-    "fit": ["objectstates fit my_corpus --out result --restarts 2"],
+    "fit": [
+        "objectstates fit my_corpus --out result --restarts 2",
+        "objectstates fit my_corpus --out result --out-of-core --shards 2",
+    ],
     "predict": [
         "objectstates ingest more_videos/ --like my_corpus --out more",
         "objectstates predict my_result more --out more_result",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ ARTEFACT = Artefact(
 )
 
 ARRAYS = "arrays.npz"
+_NO_FEATURES = {"feature_size": 0}
 _ROWS_PER_GROUP = 256  # writers and readers hold a few groups of features beside the corpus
 _BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
 
@@ -96,7 +97,16 @@ def read_header(path: Path) -> dict[str, Any]:
 
 def read_corpus(path: Path) -> Corpus:
     """Read and validate the corpus folder ``path``."""
+    return _validated(path, read_header(path))
+
+
+def read_without_features(path: Path) -> Corpus:
+    """The same corpus without its features, which are not read (:class:`StoredFeatures` does)."""
     header = read_header(path)
+    return _validated(path, {**header, "tracklets": _NO_FEATURES, "chunks": _NO_FEATURES})
+
+
+def _validated(path: Path, header: dict[str, Any]) -> Corpus:
     try:
         return _read(path, header)
     except CorpusError as problem:
@@ -127,6 +137,39 @@ def _read(path: Path, header: dict[str, Any]) -> Corpus:
         header.get("info") or {},
         _read_arrays(path / ARRAYS),
     )
+
+
+class StoredFeatures:
+    """The features of a corpus folder's tracklets or chunks, read a few rows at a time.
+
+    rows : sorted indices of the rows that count, (n,); row i of the features is that of rows[i].
+    """
+
+    def __init__(
+        self, path: Path, kind: Literal["tracklets", "chunks"], rows: Array | None = None
+    ) -> None:
+        self._path = path / f"{kind}.parquet"
+        with _Table(self._path) as table:
+            size, n_rows, self._groups = table.feature_size(), table.n_rows, table.group_offsets()
+        self._rows = rows
+        self.shape = (n_rows if rows is None else len(rows), size)
+
+    def read(self, lo: int, hi: int) -> Array:
+        """The rows lo to hi, as float32."""
+        if lo >= hi:
+            return np.empty((0, self.shape[1]), np.float32)
+        wanted = np.arange(lo, hi) if self._rows is None else self._rows[lo:hi]
+        first, last = np.searchsorted(self._groups, wanted[[0, -1]], side="right") - 1
+        with _Table(self._path) as table:
+            found = table.feature_groups(range(first, last + 1), self.shape[1])
+        rows: Array = found[wanted - self._groups[first]]
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(bad):
+            raise CorpusError(
+                f"{self._path}, row {wanted[bad[0]]}: feature has values that are not finite (NaN "
+                "or infinite): mend or drop it"
+            )
+        return rows
 
 
 def _read_arrays(path: Path) -> dict[str, Array]:
@@ -286,6 +329,28 @@ class _Table:
             features[done : done + len(rows)] = rows
             done += len(rows)
         return np.empty((0, 1), np.float32) if features is None else features
+
+    def feature_size(self) -> int:
+        """How many numbers a feature has; 0 without any rows."""
+        if "feature" not in self._file.schema_arrow.names:
+            raise CorpusError(f"{self.path} has no column 'feature', which every corpus needs")
+        for batch in self._file.iter_batches(1, columns=["feature"]):
+            return int(self._feature_rows(batch.column(0), None).shape[1])
+        return 0
+
+    def group_offsets(self) -> Array:
+        """The first row of each row group, and the number of rows, (groups + 1,)."""
+        facts = self._file.metadata
+        counts = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    def feature_groups(self, groups: range, size: int) -> Array:
+        """The features of some row groups, (n, size) as float32."""
+        try:
+            column = self._file.read_row_groups(list(groups), columns=["feature"]).column(0)
+        except (OSError, pa.ArrowException) as problem:
+            raise CorpusError(f"{self.path}: column feature cannot be read: {problem}") from problem
+        return np.concatenate([self._feature_rows(chunk, size) for chunk in column.chunks])
 
     def _feature_rows(self, column: Any, size: int | None) -> Array:
         try:

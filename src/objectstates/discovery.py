@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 
 from objectstates import formulation, settings
 from objectstates.corpus import Array, Corpus
+from objectstates.corpus_io import read_without_features
 from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
 from objectstates.labelling import (
     Labelling,
@@ -24,7 +25,9 @@ from objectstates.labelling import (
     detection_scale,
     label_alike,
     label_held_out,
+    learner_in_memory,
 )
+from objectstates.out_of_core import ProblemOnDisk, RoundingOnDisk, on_disk, stored_features
 from objectstates.result import Classifier, Result, SkippedClip
 from objectstates.settings import PAPER, ConstraintName, OnInfeasible, Solver, Target, TimeUnit
 from objectstates.solver.cost import factorise, linear_classifier
@@ -37,6 +40,7 @@ from objectstates.solver.frank_wolfe import (
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import JointProblem, Terms, make_side
 from objectstates.solver.rounding import joint_rounding
+from objectstates.solver.sharded import ShardedProgress, ShardedSolution
 
 
 class InfeasibleClipWarning(UserWarning):
@@ -145,12 +149,90 @@ class JointDiscovery:
             coupling,
         )
         clock.lap("factorise")
-        run = self._best_run(problem, callback)
-        rounding, solution = run.rounding, run.solution
+        run = self._best_run(callback, lambda restart, told: self._run(problem, restart, told))
         clock.lap("solve")
-        found, classifiers = self._label(kept, problem, rounding)
+        found, classifiers = self._label(kept, problem, run.rounding)
         terms = problem.integer_terms(found.action, found.state)
         clock.lap("label")
+        self._conclude(corpus, kept, skipped, run, found, classifiers, terms, clock)
+        return self
+
+    def fit_folder(
+        self,
+        path: str | Path,
+        callback: Callable[[FitProgress], bool | None] | None = None,
+        *,
+        shards: int = 1,
+        scratch: str | Path | None = None,
+        ray_address: str | None = None,
+    ) -> JointDiscovery:
+        """Discover in the corpus folder ``path`` without ever holding its features in memory.
+
+        They are read twice to be factored; the factors, of about the size of the features, lie in
+        a temporary folder within ``scratch`` (the system's unless given) until the fit is over.
+        The problem and its certificate are those of :meth:`fit`. Labels are rounded every few
+        passes instead of after each.
+
+        shards : in how many parts, each by a thread of its own, clips are worked on. More than one
+            changes the order in which clips are visited, and with it the path of the solver.
+        ray_address : of a Ray cluster, which works on the shards instead of threads; each of its
+            machines must see ``path``, and have the folder ``scratch`` if that is given.
+        """
+        self._check_settings()
+        if not 1 <= _number(shards, Integral) < math.inf:
+            raise SettingError(f"shards must be a whole number of at least 1, not {shards!r}")
+        clock = _Clock()
+        corpus = read_without_features(Path(path))
+        skipped, kept = self._leave_out_infeasible(corpus)
+        action, state = self._constraints(kept, len(kept.tracklets.start))
+        coupling = float(self.nu) / self._seconds_per_unit(kept)
+        stored = stored_features(Path(path), corpus, kept, target=self.target)
+        settings = {"nu": coupling, "mu": float(self.mu), "lam": float(self.lam)}
+        with on_disk(
+            stored,
+            action,
+            state,
+            n_shards=shards,
+            scratch=scratch,
+            ray_address=ray_address,
+            solver=self.solver,
+            **settings,
+        ) as problem:
+            clock.lap("factorise")
+            run = self._best_run(
+                callback, lambda restart, told: self._run_sharded(problem, restart, told)
+            )
+            clock.lap("solve")
+            rounding = run.rounding
+            found = chosen_chunks(kept, rounding.action, rounding.state,
+                                  rounding.action_scores, rounding.state_scores)  # fmt: skip
+            classifiers = rounding.classifiers
+            if self._held_out(kept):
+                found, classifiers = label_held_out(
+                    kept, state, rounding.action, rounding.state, problem.learn
+                )
+            _check_finite(classifiers)
+            terms = problem.integer_terms(found.action, found.state)
+        clock.lap("label")
+        self._conclude(
+            corpus, kept, skipped, run, found, classifiers, terms, clock, shapes=stored.shapes
+        )
+        return self
+
+    def _conclude(
+        self,
+        corpus: Corpus,
+        kept: Corpus,
+        skipped: tuple[SkippedClip, ...],
+        run: _Run[_Rounding] | _Run[RoundingOnDisk],
+        found: Labelling,
+        classifiers: dict[str, Classifier],
+        terms: Terms,
+        clock: _Clock,
+        shapes: dict[str, Any] | None = None,
+    ) -> None:
+        """Put the result together; ``kept`` is what of the corpus took part."""
+        rounding, solution = run.rounding, run.solution
         self.result_ = Result(
             **_columns(kept, found),
             classifiers=classifiers,
@@ -160,7 +242,7 @@ class JointDiscovery:
                 "kind": "fit",
                 "versions": _versions(),
                 "seed": int(self.seed),
-                "corpus": _sizes(corpus),
+                "corpus": {**_sizes(corpus), **(shapes or {})},
                 "objective": {"total": terms.total, **asdict(terms)},
                 "rounded_objective": rounding.terms.total,
                 "relaxed_objective": solution.terms.total,
@@ -169,7 +251,7 @@ class JointDiscovery:
                 "converged": solution.converged,
                 "passes": solution.passes,
                 "rounded_at_pass": rounding.passes,
-                "coupling_per_second": coupling,
+                "coupling_per_second": float(self.nu) / self._seconds_per_unit(kept),
                 "detection_scale": detection_scale(kept),
                 "labelled": "held_out" if self._held_out(kept) else "paper",
                 "trace": run.trace,
@@ -177,7 +259,6 @@ class JointDiscovery:
             },
         )
         self._learned(corpus)
-        return self
 
     def predict(self, corpus: Corpus) -> Result:
         """Label clips never seen in fit: fixed classifiers, joint rounding, the same labelling."""
@@ -338,8 +419,10 @@ class JointDiscovery:
         return skipped, corpus.select(kept)
 
     def _best_run(
-        self, problem: JointProblem, callback: Callable[[FitProgress], bool | None] | None
-    ) -> _Run:
+        self,
+        callback: Callable[[FitProgress], bool | None] | None,
+        run: Callable[[int, Callable[[FitProgress], bool]], _Run[AnyRounding]],
+    ) -> _Run[AnyRounding]:
         """The restart with the lowest rounded objective, of those until the callback stops."""
         stopped = False
 
@@ -348,9 +431,9 @@ class JointDiscovery:
             stopped = bool(callback is not None and callback(progress))
             return stopped
 
-        runs: list[_Run] = []
+        runs: list[_Run[AnyRounding]] = []
         while len(runs) < self.restarts and not stopped:
-            runs.append(self._run(problem, len(runs), watched))
+            runs.append(run(len(runs), watched))
         best = min(runs, key=lambda run: run.rounding.terms.total)
         if best.solution.terms.total < -1e-9:  # a sum of squares: nothing is left of its digits
             raise SettingError(
@@ -364,7 +447,7 @@ class JointDiscovery:
         problem: JointProblem,
         restart: int,
         callback: Callable[[FitProgress], bool],
-    ) -> _Run:
+    ) -> _Run[_Rounding]:
         """One run of the solver; of the roundings after every pass the cheapest is kept."""
         best: _Rounding | None = None
         trace: list[list[float]] = []
@@ -401,13 +484,37 @@ class JointDiscovery:
             best = _round_relaxed(problem, solution)
         return _Run(best, solution, trace)
 
+    def _run_sharded(
+        self, problem: ProblemOnDisk, restart: int, callback: Callable[[FitProgress], bool]
+    ) -> _Run[RoundingOnDisk]:
+        trace: list[list[float]] = []
+        begun = time.perf_counter()
+
+        def after_pass(at: ShardedProgress) -> bool:
+            if at.stage == "joint" and at.rounded < math.inf:
+                seconds = time.perf_counter() - begun
+                trace.append([seconds, at.objective, at.gap, at.rounded])
+            return callback(
+                FitProgress(restart, at.stage, at.passes, at.objective, at.gap, at.rounded)
+            )
+
+        solution = problem.sharded.minimise(
+            solver=self.solver,
+            tol=self.tol,
+            max_passes=self.max_passes,
+            seed=int(self.seed) + restart,
+            callback=after_pass,
+        )
+        return _Run(problem.rounding(solution), solution, trace)
+
     def _label(
         self, corpus: Corpus, problem: JointProblem, rounding: _Rounding
     ) -> tuple[Labelling, dict[str, Classifier]]:
         """The labels to give out, and the classifiers that give them to unseen clips."""
         if self._held_out(corpus):
+            learn = learner_in_memory(corpus, problem, mu=self.mu, lam=self.lam)
             found, classifiers = label_held_out(
-                corpus, problem, rounding.action, rounding.state, mu=self.mu, lam=self.lam
+                corpus, problem.state.constraints, rounding.action, rounding.state, learn
             )
         else:
             found = chosen_chunks(
@@ -418,9 +525,7 @@ class JointDiscovery:
                 rounding.state_scores,
             )
             classifiers = self._relaxed_classifiers(corpus, rounding)
-        for side, classifier in classifiers.items():
-            if not (np.isfinite(classifier.weights).all() and np.isfinite(classifier.bias).all()):
-                raise SettingError(f"the {side} classifier is not finite: raise its ridge")
+        _check_finite(classifiers)
         return found, classifiers
 
     def _held_out(self, corpus: Corpus) -> bool:
@@ -488,17 +593,26 @@ class _Rounding:
     passes: int
 
 
+AnyRounding = TypeVar("AnyRounding", "_Rounding", RoundingOnDisk)
+
+
 @dataclass(frozen=True, eq=False)
-class _Run:
+class _Run(Generic[AnyRounding]):
     """One run of the solver.
 
     trace : per pass the seconds since its start, the relaxed objective, the duality gap, and the
         lowest objective of integer labels so far.
     """
 
-    rounding: _Rounding
-    solution: Solution
+    rounding: AnyRounding
+    solution: Solution | ShardedSolution
     trace: list[list[float]]
+
+
+def _check_finite(classifiers: dict[str, Classifier]) -> None:
+    for side, classifier in classifiers.items():
+        if not (np.isfinite(classifier.weights).all() and np.isfinite(classifier.bias).all()):
+            raise SettingError(f"the {side} classifier is not finite: raise its ridge")
 
 
 def _round_relaxed(problem: JointProblem, point: Progress | Solution) -> _Rounding:

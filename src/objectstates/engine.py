@@ -1,4 +1,4 @@
-"""Where work runs: in this process, or over local processes, one item each.
+"""Where work runs: in this process, over local processes, or on a Ray cluster, one item each.
 
 Results do not depend on where: items are independent, and come back in the order given. A worker
 that dies (killed, out of memory) takes no other item with it: those in work are tried once more,
@@ -23,6 +23,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 _POLL_SECONDS = 0.2
+_DIED = "its process died twice: too little memory?"
 
 
 Tick = Callable[[int], None]
@@ -51,12 +52,14 @@ def run_all(
     items: Sequence[Item],
     *,
     processes: int = 1,
+    ray_address: str | None = None,
     on_done: Callable[[int, Outcome[Value]], None] | None = None,
     on_ticks: Callable[[int], None] | None = None,
 ) -> list[Outcome[Value]]:
     """Work on all items; their failures are outcomes, a worker that cannot be made raises.
 
     make : builds the worker; must be picklable when there are several processes.
+    ray_address : of a Ray cluster, on all of which to run instead of in ``processes`` here.
     on_done : called in this process with an item's index as soon as its outcome is known.
     on_ticks : called in this process, now and then, with all ticks so far.
     """
@@ -67,13 +70,18 @@ def run_all(
         if on_done is not None:
             on_done(index, outcome)
 
-    if processes <= 1 or len(items) <= 1:
+    if ray_address is not None:
+        from objectstates.ray_support import run_items
+
+        for index in run_items(make, items, ray_address, done, on_ticks):
+            done(index, Outcome(None, _DIED))
+    elif processes <= 1 or len(items) <= 1:
         _run_here(make, items, done, on_ticks)
     else:
         lost = _run_pool(make, items, range(len(items)), processes, done, on_ticks)
         for index in lost:  # alone, so that the culprit is known
             if _run_pool(make, items, [index], 1, done, on_ticks):
-                done(index, Outcome(None, "its process died twice: too little memory?"))
+                done(index, Outcome(None, _DIED))
     return [outcome for outcome in outcomes if outcome is not None]
 
 
@@ -92,7 +100,7 @@ def _run_here(
             on_ticks(ticks)
 
     for index, item in enumerate(items):
-        done(index, _attempt(worker, item, tick))
+        done(index, attempt(worker, item, tick))
 
 
 def _run_pool(
@@ -164,12 +172,11 @@ def _tick(count: int) -> None:
 def _work(item: Any) -> Outcome[Any]:
     if isinstance(_worker, ObjectStatesError):
         raise _worker
-    return _attempt(_worker, item, _tick)
+    return attempt(_worker, item, _tick)
 
 
-def _attempt(
-    worker: Worker[Item, Value], item: Item, tick: Callable[[int], None]
-) -> Outcome[Value]:
+def attempt(worker: Worker[Item, Value], item: Item, tick: Callable[[int], None]) -> Outcome[Value]:
+    """Work on one item; what goes wrong is an outcome."""
     try:
         return Outcome(worker(item, tick))
     except ObjectStatesError as problem:

@@ -112,6 +112,7 @@ def ingest(
     *,
     cache: Path | None = None,
     processes: int = 1,
+    ray_address: str | None = None,
     like: Corpus | None = None,
     strict: bool = False,
     progress: Callable[[Progress], None] | None = None,
@@ -119,11 +120,14 @@ def ingest(
     """Turn clips into a corpus. What cannot be read is left out and reported, or raised if strict.
 
     cache : folder in which what was computed is kept; a later run redoes only what changed.
+    ray_address : of a Ray cluster to run on; all its machines must see the videos and the cache.
     like : take the codebooks of this corpus instead of learning others, so that what was learned
         on it can label the new clips.
     """
     if not clips:
         raise VideoError("there is no clip to read")
+    if ray_address is not None and cache is None:
+        raise SettingError("on a Ray cluster, name a cache folder that all its machines see")
     done = frames = 0
 
     def tell() -> None:
@@ -149,6 +153,7 @@ def ingest(
             partial(_Observer, settings, store, cache is not None, clips),
             clips,
             processes=processes,
+            ray_address=ray_address,
             on_done=on_done,
             on_ticks=on_ticks,
         )

@@ -7,12 +7,14 @@ tracklets that look like those, and give the action an extent (``solver/held_out
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from objectstates.corpus import Array, Corpus
 from objectstates.result import Classifier
+from objectstates.settings import SideName
 from objectstates.solver.cost import linear_classifier
 from objectstates.solver.held_out import (
     action_extent,
@@ -22,7 +24,7 @@ from objectstates.solver.held_out import (
     states_around,
 )
 from objectstates.solver.oracle import Constraints
-from objectstates.solver.problem import JointProblem, Side
+from objectstates.solver.problem import JointProblem, one_hot
 
 DOUBT = 0.5  # what a tracklet that is surely not the object loses of its worth
 ROUNDS = 2  # the second learns from all tracklets that the first labelled
@@ -93,47 +95,69 @@ def detection_scale(corpus: Corpus) -> float:
     return float(common_scale(score[:, None], offsets)[0]) if len(score) else 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Scores (M, K) of rows by the classifier of labels learned without their clip; and how to get
+    the classifier (W, b) that was learned with all."""
+
+    scores: Array
+    classifier: Callable[[], tuple[Array, Array]]
+
+
+Learner = Callable[[SideName, Array], Learned]
+"""Learns one side from integer labels (M,)."""
+
+
+def learner_in_memory(corpus: Corpus, problem: JointProblem, *, mu: float, lam: float) -> Learner:
+    """Learn from a problem's own factors; ``mu`` and ``lam`` are the ridges of state and action."""
+    sides = {
+        "action": (problem.action, corpus.chunks.features, lam),
+        "state": (problem.state, corpus.tracklets.features, mu),
+    }
+
+    def learn(kind: SideName, labels: Array) -> Learned:
+        side, features, ridge = sides[kind]
+        hot = one_hot(labels, side.constraints.linear.shape[1])
+        scores, residual = held_out_scores(side, hot)
+        return Learned(scores, lambda: linear_classifier(features, hot, residual, ridge))
+
+    return learn
+
+
 def label_held_out(
-    corpus: Corpus,
-    problem: JointProblem,
-    action: Array,
-    state: Array,
-    *,
-    mu: float,
-    lam: float,
+    corpus: Corpus, constraints: Constraints, action: Array, state: Array, learn: Learner
 ) -> tuple[Labelling, dict[str, Classifier]]:
     """Labels by scores without the clip, from the solver's integer labels; and the classifiers.
 
     The classifiers are those of the same labels on the same scale, so that an unseen clip is
-    scored just as the clips here are. ``mu`` and ``lam`` are the ridges of states and action.
+    scored just as the clips here are. ``constraints`` are the states'.
     """
-    where = _Held(problem.action, action[:, None] == 1, corpus.chunks.features, lam)
+    where = _Held(learn, "action", action, corpus.chunks.offsets)
     span = np.full((len(corpus), 2), np.nan)
     scale = detection_scale(corpus)
     for _ in range(ROUNDS):
-        what = _Held(problem.state, state[:, None] == (1, 2), corpus.tracklets.features, mu)
+        what = _Held(learn, "state", state, corpus.tracklets.offsets)
         found = Labelling(action, state, where.scores, what.scores, span)
-        found = label_alike(corpus, found, problem.state.constraints, scale)
+        found = label_alike(corpus, found, constraints, scale)
         state = found.state
     sides = {"action": where, "state": what}
-    return found, {name: side.classifier() for name, side in sides.items() if len(side.labels)}
+    return found, {name: side.classifier() for name, side in sides.items() if side.n_rows}
 
 
 class _Held:
     """One side's scores without the clip, on the common scale.
 
-    chosen : (M, K) whether a row has a label. ``features`` and ``ridge`` are the side's.
+    labels : (M,) integers. offsets : of the clips' rows.
     """
 
-    def __init__(self, side: Side, chosen: Array, features: Array, ridge: float) -> None:
-        self.labels = np.ascontiguousarray(chosen, np.float64)
-        self.features, self.ridge = features, ridge
-        self.scores = self.labels
-        if len(self.labels):
-            raw, self.residual = held_out_scores(side, self.labels)
-            self.scale = common_scale(raw, side.constraints.offsets)
-            self.scores = raw / self.scale
+    def __init__(self, learn: Learner, kind: SideName, labels: Array, offsets: Array) -> None:
+        self.n_rows = len(labels)
+        self.scores: Array = np.empty((0, 1 if kind == "action" else 2))
+        if self.n_rows:
+            self._learned = learn(kind, labels)
+            self._scale = common_scale(self._learned.scores, offsets)
+            self.scores = self._learned.scores / self._scale
 
     def classifier(self) -> Classifier:
-        weights, bias = linear_classifier(self.features, self.labels, self.residual, self.ridge)
-        return Classifier(weights / self.scale, bias / self.scale, len(self.labels))
+        weights, bias = self._learned.classifier()
+        return Classifier(weights / self._scale, bias / self._scale, self.n_rows)

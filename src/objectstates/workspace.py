@@ -72,12 +72,19 @@ class Workspace:
         truth: Mapping[str, ClipTruth] | None = None,
         cache: Path | None = None,
         processes: int = 1,
+        ray_address: str | None = None,
         strict: bool = False,
         progress: Callable[[Progress], None] | None = None,
     ) -> tuple[Corpus, Report]:
         """The corpus of the clips, labelled where the truth is known; ``cache`` is what resumes."""
         corpus, report = ingest(
-            clips, settings, cache=cache, processes=processes, strict=strict, progress=progress
+            clips,
+            settings,
+            cache=cache,
+            processes=processes,
+            ray_address=ray_address,
+            strict=strict,
+            progress=progress,
         )
         if truth is not None:
             corpus = label_corpus(corpus, truth)
@@ -89,18 +96,32 @@ class Workspace:
         corpus: Corpus,
         model: JointDiscovery,
         *,
+        shards: int | None = None,
+        scratch: Path | None = None,
+        ray_address: str | None = None,
         configuration: Mapping[str, Any] | None = None,
         callback: Callable[[FitProgress], bool | None] | None = None,
     ) -> tuple[Result, bool]:
-        """What is found in the corpus, and whether it had been found before."""
-        fingerprint = digest("fit", _code(), content_digest(self.corpus), model.get_params())
+        """What is found in the corpus, and whether it had been found before.
+
+        shards : fit out of core, in so many shards (``JointDiscovery.fit_folder``).
+        """
+        how = model.get_params() | ({} if shards is None else {"shards": shards})
+        fingerprint = digest("fit", _code(), content_digest(self.corpus), how)
         try:
             kept = Result.load(self.result) if self.result.exists() else None
         except ResultError:  # damaged, or of another version: to be made again
             kept = None
         if kept is not None and kept.summary.get("fingerprint") == fingerprint:
             return kept, True
-        found = model.fit(corpus, callback=callback).result_
+        if shards is None:
+            model.fit(corpus, callback=callback)
+        else:
+            place = scratch or self.corpus.parent
+            model.fit_folder(
+                self.corpus, callback, shards=shards, scratch=place, ray_address=ray_address
+            )
+        found = model.result_
         facts = {"fingerprint": fingerprint, "configuration": dict(configuration or {})}
         result = replace(found, summary={**found.summary, **facts})
         result.save(self.result)

@@ -73,9 +73,9 @@ def test_gradient_equals_finite_differences(form):
     z, y, step = action.labels, state.labels, 1e-6
     for n in range(problem.n_clips):
         gradients = (
-            block_gradient(problem.action, action, n, problem.coupling,
+            block_gradient(problem.action, action.labels, action.whole, n, problem.coupling,
                            action_pull(problem.action, problem.state, n, y)),
-            block_gradient(problem.state, state, n, problem.coupling,
+            block_gradient(problem.state, state.labels, state.whole, n, problem.coupling,
                            state_pull(problem.action, problem.state, n, z)),
         )  # fmt: skip
         for gradient, labels, side in (
@@ -112,7 +112,7 @@ def test_gap_is_the_largest_decrease_of_the_linearised_objective():
                 (problem.action, problem.state), (action, state), other, pulls, strict=True
             ):
                 rows = slice(side.constraints.offsets[n], side.constraints.offsets[n + 1])
-                gradient = block_gradient(side, at, n, problem.coupling, pull)
+                gradient = block_gradient(side, at.labels, at.whole, n, problem.coupling, pull)
                 slope += (gradient * (at.labels[rows] - there.labels[rows])).sum()
         assert slope <= gap + 1e-12
 

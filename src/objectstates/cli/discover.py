@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from objectstates.cli.configuration import Config, Paper, also_takes, effective
+from objectstates.cli.engine import ray_from
 from objectstates.cli.fit import AsJson, certificate, fit, model_of, progress_line
 from objectstates.cli.ingest import Videos, ingest, means_from, observing, settings_from, tell
 from objectstates.cli.output import (
@@ -142,8 +143,14 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
     configuration = effective("discover", options)
     with warnings_in_a_line(), progress_line() as told:
         result, fit_kept = workspace.fit(
-            corpus, model, configuration=configuration, callback=told
-        )  # fmt: skip
+            corpus,
+            model,
+            shards=options["shards"] if options["out_of_core"] else None,
+            scratch=options["scratch"],
+            ray_address=ray_from(options),
+            configuration=configuration,
+            callback=told,
+        )
     with reading_videos() as seen:
         report_kept = workspace.write_report(result, processes=options["processes"], progress=seen)
     kept = {"ingest": observed.observed == 0, "fit": fit_kept, "report": report_kept}

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from objectstates.cli.configuration import Config, Paper, effective
+from objectstates.cli.engine import EngineOption, RayAddress, ray_from
 from objectstates.cli.output import show, warnings_in_a_line
-from objectstates.errors import CorpusError, ResultError
+from objectstates.errors import CorpusError, ResultError, SettingError
 from objectstates.settings import ConstraintName, Labelling, Solver, Target, TimeUnit
 
 if TYPE_CHECKING:
@@ -55,6 +56,22 @@ def fit(
     restarts: Annotated[int, typer.Option(help="Runs from different random labels.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
     strict: Annotated[bool, typer.Option(help="Stop if a clip cannot be labelled.")] = False,
+    out_of_core: Annotated[
+        bool, typer.Option(help="Leave the features on disk, however many there are.")
+    ] = False,
+    shards: Annotated[
+        int,
+        typer.Option(help="Out of core: threads, or processes of Ray, with clips of their own."),
+    ] = 1,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(
+            help="Out of core: folder for temporary files of the size of the features; that of "
+            "the result unless given."
+        ),
+    ] = None,
+    engine: EngineOption = "local",
+    ray_address: RayAddress = "auto",
     paper: Paper = False,
     config: Config = None,
     json: AsJson = False,
@@ -62,11 +79,19 @@ def fit(
     """Discover the states and the action in all clips of a corpus."""
     from objectstates.result import ARTEFACT
 
-    ARTEFACT.check_target(out)
-    corpus = _read(source)
+    place = ARTEFACT.check_target(out)
     model = model_of(call.params)
+    if engine == "ray" and not out_of_core:
+        raise SettingError("a fit on a Ray cluster is out of core: add --out-of-core")
+    corpus = _read_without_features(source) if out_of_core else _read(source)
     with warnings_in_a_line(), progress_line() as report:
-        model.fit(corpus, callback=report)
+        if out_of_core:
+            scratch = scratch or place.parent
+            scratch.mkdir(parents=True, exist_ok=True)
+            ray = ray_from(call.params)
+            model.fit_folder(source, report, shards=shards, scratch=scratch, ray_address=ray)
+        else:
+            model.fit(corpus, callback=report)
     configuration = effective("fit", call.params)
     result = replace(
         model.result_, summary={**model.result_.summary, "configuration": configuration}
@@ -134,6 +159,14 @@ def _read(source: Path) -> Corpus:
     if source.suffix.lower() == ".mat":
         return read_authors(source)
     raise CorpusError(f"{source} is neither a corpus folder nor a .mat file")
+
+
+def _read_without_features(source: Path) -> Corpus:
+    from objectstates.corpus_io import read_without_features
+
+    if not source.is_dir():
+        raise CorpusError(f"{source} is no corpus folder, which --out-of-core needs")
+    return read_without_features(source)
 
 
 def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:

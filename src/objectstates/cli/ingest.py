@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from objectstates.cli.configuration import Config, Paper
+from objectstates.cli.engine import EngineOption, RayAddress, ray_from
 from objectstates.cli.output import complain, show
 from objectstates.settings import ChunkKind
 
@@ -63,6 +64,8 @@ def ingest(
     processes: Annotated[
         int | None, typer.Option(help="How many at a time; one per core unless given.")
     ] = None,
+    engine: EngineOption = "local",
+    ray_address: RayAddress = "auto",
     cache: Annotated[
         Path | None,
         typer.Option(help="Where to keep what was computed, if not in the user's cache."),
@@ -160,6 +163,7 @@ def means_from(options: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "cache": None if options["no_cache"] else cache,
         "processes": options["processes"] or default_processes(),
+        "ray_address": ray_from(options),
         "strict": options["strict"],
     }
 

@@ -110,12 +110,20 @@ def _low_rank(features: npt.NDArray[np.floating], ridge: float) -> Floats:
         block = features[first : first + _COLUMNS] - mean
         factor[first : first + _COLUMNS, 1:] = block
         gram = blas.dsyrk(1.0, block.T, beta=1.0, c=gram, trans=0, lower=1, overwrite_c=1)
-    _add_to_diagonal(gram, m * ridge)
-    lower = _cholesky(gram)
+    lower = cholesky_of_gram(gram, m * ridge)
     for first in range(0, m, _COLUMNS):
         block = factor[first : first + _COLUMNS, 1:].T  # L^-1 (PX)' is the transpose of P X L^-T
         factor[first : first + _COLUMNS, 1:] = blas.dtrsm(1.0, lower, block, lower=1).T
     return factor
+
+
+def cholesky_of_gram(gram: Floats, ridge: float) -> Floats:
+    """The lower factor of gram + ridge I, of which only the lower triangle is read or written.
+
+    ``gram`` (Fortran order) is overwritten.
+    """
+    _add_to_diagonal(gram, ridge)
+    return _cholesky(gram)
 
 
 def _add_to_diagonal(matrix: Floats, value: float) -> None:

@@ -30,7 +30,7 @@ import numpy as np
 
 from objectstates.compiled import compiled
 from objectstates.settings import Solver
-from objectstates.solver.oracle import Floats, Ints, Labels, label_clips
+from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, label_clips
 from objectstates.solver.problem import (
     Iterate,
     JointProblem,
@@ -103,8 +103,8 @@ def minimise(
     sees the objective at the coupling of the moment; in the stage "joint" it never rises.
     """
     rng = np.random.default_rng(seed)
-    action = vertex(problem.action, _random_labels(problem.action, rng))
-    state = vertex(problem.state, _random_labels(problem.state, rng))
+    action = vertex(problem.action, random_labels(problem.action.constraints, rng))
+    state = vertex(problem.state, random_labels(problem.state.constraints, rng))
     passes = _full_passes if solver == "full" else _block_passes
     progress = Progress("start", 0, action, state, problem.terms(action, state), np.inf)
     negligible = 1e-10 * progress.objective
@@ -127,10 +127,11 @@ def classifier_scores(side: Side, at: Iterate) -> Floats:
     return at.labels - residual(side, at)
 
 
-def _random_labels(side: Side, rng: np.random.Generator) -> Labels:
-    linear = side.constraints.linear
+def random_labels(constraints: Constraints, rng: np.random.Generator) -> Labels:
+    """A labelling of all clips: the best one at random costs."""
+    linear = constraints.linear
     costs = np.where(np.isinf(linear), np.inf, rng.standard_normal(linear.shape))
-    return label_clips(costs, side.constraints)[1]
+    return label_clips(costs, constraints)[1]
 
 
 def _verified(problem: JointProblem, progress: Progress) -> Progress:
@@ -199,7 +200,10 @@ def _full_target(
     side: Side, at: Iterate, coupling: float, pulls: list[Floats]
 ) -> tuple[Iterate, float]:
     gradient = np.concatenate(
-        [block_gradient(side, at, n, coupling, pull) for n, pull in enumerate(pulls)]
+        [
+            block_gradient(side, at.labels, at.whole, n, coupling, pull)
+            for n, pull in enumerate(pulls)
+        ]
     )
     values, labels = label_clips(gradient, side.constraints)
     if len(labels) == 0:
@@ -236,22 +240,22 @@ def _block_passes(
     max_passes: int,
     rng: np.random.Generator,
 ) -> Iterator[Progress]:
-    for done, share in enumerate(_coupling_shares(problem, max_passes), start=1):
+    for done, share in enumerate(coupling_shares(problem.coupling > 0, max_passes), start=1):
         starting = share < 1.0
         current = problem.with_nu(share * problem.nu)
         action, state = with_room(action, STEPS_PER_VISIT), with_room(state, STEPS_PER_VISIT)
         clips = rng.permutation(problem.n_clips)
-        gap = _sweep(
+        gap = sweep(
             current.action, current.state, current.coupling, action, state, clips, not starting
         )
         terms = current.terms(action, state)
         yield Progress("start" if starting else "joint", done, action, state, terms, gap)
 
 
-def _coupling_shares(problem: JointProblem, max_passes: int) -> Iterator[float]:
+def coupling_shares(coupled: bool, max_passes: int) -> Iterator[float]:
     """The share of nu at each pass: none, then growing (if there is any coupling), then all."""
     growing = np.geomspace(GROWING_FROM, 1.0, GROWING_PASSES + 1)[:-1].tolist()
-    start = [0.0] * UNCOUPLED_PASSES + (growing if problem.coupling > 0 else [])
+    start = [0.0] * UNCOUPLED_PASSES + (growing if coupled else [])
     return islice(chain(start, repeat(1.0)), max_passes)
 
 
@@ -269,7 +273,7 @@ def with_room(at: Iterate, more: int) -> Iterate:
 
 
 @compiled
-def _sweep(
+def sweep(
     action: Side,
     state: Side,
     coupling: float,
@@ -295,10 +299,10 @@ def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairw
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
     if lo == hi:
         return 0.0
-    n_rows, n_states = side.constraints.linear.shape
+    n_rows, n_states = side.n_rows, side.constraints.linear.shape[1]
     block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(hi - lo, hi - lo)
     labels = at.labels[lo:hi]
-    gradient = block_gradient(side, at, n, coupling, pull)
+    gradient = block_gradient(side, at.labels, at.whole, n, coupling, pull)
     own = _times(block, labels)  # A_nn Y_n
     target = np.empty(hi - lo, np.int8)
     entry_gap = 0.0

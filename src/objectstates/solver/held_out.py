@@ -37,11 +37,16 @@ def held_out_scores(side: Side, labels: Floats) -> tuple[Floats, Floats]:
     """
     rows = side.rows
     residual = rows @ labels if side.dense else labels - rows @ (rows.T @ labels)
+    return scores_without_clip(side, labels, residual), residual
+
+
+def scores_without_clip(side: Side, labels: Floats, residual: Floats) -> Floats:
+    """The same scores from the residual (M, K), with the blocks of A alone."""
     scores = np.empty_like(residual)
     for n, (lo, hi) in enumerate(pairwise(side.constraints.offsets)):
         block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]]
         scores[lo:hi] = labels[lo:hi] - _solve(block.reshape(hi - lo, hi - lo), residual[lo:hi])
-    return scores, residual
+    return scores
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:

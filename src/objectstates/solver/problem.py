@@ -29,6 +29,8 @@ class Side(NamedTuple):
     rows, dense : the factor of the clustering cost (see ``cost.py``), (M, r).
     blocks : the diagonal blocks A_nn of all clips, flattened one after another; clip n's begins at
         ``block_offsets[n]``.
+    n_rows : how many rows the cost is a mean over: those of all clips, of which these may be a part
+        (``shards.py``).
     """
 
     constraints: Constraints
@@ -36,6 +38,7 @@ class Side(NamedTuple):
     dense: bool
     blocks: Floats
     block_offsets: Ints
+    n_rows: int
 
 
 class Iterate(NamedTuple):
@@ -93,8 +96,8 @@ class JointProblem:
     def terms(self, action: Iterate, state: Iterate) -> Terms:
         """The relaxed objective."""
         return Terms(
-            action=_quadratic(self.action, action) + _linear(self.action, action.labels),
-            state=_quadratic(self.state, state) + _linear(self.state, state.labels),
+            action=_quadratic(self.action, action) + linear_cost(self.action, action.labels),
+            state=_quadratic(self.state, state) + linear_cost(self.state, state.labels),
             joint=self.coupling * disorder(self.action, self.state, action.labels, state.labels),
         )
 
@@ -102,8 +105,8 @@ class JointProblem:
         """The objective of integer labels (T,) and (M,), at the cost of the labelled rows alone."""
         z, y = one_hot(action, 1), one_hot(state, 2)
         return Terms(
-            action=_integer_quadratic(self.action, action) + _linear(self.action, z),
-            state=_integer_quadratic(self.state, state) + _linear(self.state, y),
+            action=_integer_quadratic(self.action, action) + linear_cost(self.action, z),
+            state=_integer_quadratic(self.state, state) + linear_cost(self.state, y),
             joint=self.coupling * disorder(self.action, self.state, z, y),
         )
 
@@ -121,7 +124,7 @@ def make_side(cost: ClusteringCost, constraints: Constraints) -> Side:
         rows = cost.rows[lo:hi]
         block = rows[:, lo:hi] if cost.dense else np.eye(hi - lo) - rows @ rows.T
         blocks[block_offsets[n] : block_offsets[n + 1]] = block.ravel()
-    return Side(constraints, cost.rows, cost.dense, blocks, block_offsets)
+    return Side(constraints, cost.rows, cost.dense, blocks, block_offsets, constraints.n_rows)
 
 
 @compiled
@@ -171,7 +174,7 @@ def _quadratic(side: Side, iterate: Iterate) -> float:
     else:
         labels, whole = iterate.labels, iterate.whole
         product = float(np.vdot(labels, labels) - np.vdot(whole, whole))
-    return product / (2 * max(side.constraints.n_rows, 1))
+    return product / (2 * max(side.n_rows, 1))
 
 
 def _integer_quadratic(side: Side, labels: Labels) -> float:
@@ -182,10 +185,11 @@ def _integer_quadratic(side: Side, labels: Labels) -> float:
             product += float(side.rows[np.ix_(chosen, chosen)].sum())
         else:
             product += len(chosen) - float(np.square(side.rows[chosen].sum(axis=0)).sum())
-    return product / (2 * max(side.constraints.n_rows, 1))
+    return product / (2 * max(side.n_rows, 1))
 
 
-def _linear(side: Side, labels: Floats) -> float:
+def linear_cost(side: Side, labels: Floats) -> float:
+    """What labels (M, K) cost beside the clustering cost."""
     used = labels != 0  # a forbidden entry is infinite, and never used
     return float(side.constraints.linear[used] @ labels[used])
 
@@ -230,22 +234,27 @@ def state_pull(action: Side, state: Side, n: int, z: Floats) -> Floats:
 
 
 @compiled
-def block_gradient(side: Side, at: Iterate, n: int, coupling: float, pull: Floats) -> Floats:
-    """The gradient of h in clip n's entries of one side, (m, K); infinite where forbidden."""
+def block_gradient(
+    side: Side, labels: Floats, whole: Floats, n: int, coupling: float, pull: Floats
+) -> Floats:
+    """The gradient of h in clip n's entries of one side, (m, K); infinite where forbidden.
+
+    ``labels`` and ``whole`` are those of an :class:`Iterate`.
+    """
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
-    n_rows, n_states = side.constraints.linear.shape
+    n_states = side.constraints.linear.shape[1]
     gradient = np.empty((hi - lo, n_states))
     for i in range(hi - lo):
         for k in range(n_states):
             if side.dense:
-                product = at.whole[k, lo + i]
+                product = whole[k, lo + i]
             else:
                 explained = 0.0
                 for r in range(side.rows.shape[1]):
-                    explained += side.rows[lo + i, r] * at.whole[k, r]
-                product = at.labels[lo + i, k] - explained
+                    explained += side.rows[lo + i, r] * whole[k, r]
+                product = labels[lo + i, k] - explained
             linear = side.constraints.linear[lo + i, k]
-            gradient[i, k] = product / n_rows + linear + coupling * pull[i, k]
+            gradient[i, k] = product / side.n_rows + linear + coupling * pull[i, k]
     return gradient
 
 
@@ -287,7 +296,7 @@ def _side_gap(side: Side, at: Iterate, n: int, coupling: float, pull: Floats) ->
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
     if lo == hi:
         return 0.0
-    gradient = block_gradient(side, at, n, coupling, pull)
+    gradient = block_gradient(side, at.labels, at.whole, n, coupling, pull)
     labels = np.empty(hi - lo, np.int8)
     least = best_response(side, n, gradient, labels)
     return inner_product(gradient, at.labels[lo:hi]) - least

@@ -1,0 +1,260 @@
+"""How fits out of core grow: ``python -m benchmarks.scale``.
+
+A million tracklets (33,334 clips of 30, d = 512) and their chunks (20 a clip, d = 128), 2.2 GB of
+features, are written to a temporary folder and fitted to a relative gap of 10 % by a process that
+may not hold more than 2 GB. The time per pass stands beside the floor, measured in the same process
+on the same files: reading all factor rows once and multiplying them as often as a pass must (the
+scores of all rows, and the sum of rows by label). Seconds of the processors are told beside those
+of the clock, for machines that others use too.
+
+``--tracklets 10000 100000 1000000`` are the sizes, ``--shards 2`` uses two threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+RESULTS = Path(__file__).parent / "results"
+TRACKLETS, CHUNKS = 30, 20  # per clip
+STATE_SIZE, ACTION_SIZE = 512, 128
+LIMIT = 2 * 2**30
+NEVER = 10**9
+SETTINGS = {"mu": 1e-4, "lam": 1e-2}
+NU_PER_CLIP = 2.0
+
+
+class Made:
+    """Features on disk, and the truth that shaped them.
+
+    Like ``objectstates.synthetic``, cheaper: every clip has an action at a random time, tracklets
+    before it look like one direction, after it like another, a third of them like neither.
+    """
+
+    def __init__(self, folder: Path, n_clips: int, seed: int = 0) -> None:
+        self.n_clips = n_clips
+        rng = np.random.default_rng(seed)
+        looks = rng.standard_normal((4, STATE_SIZE)) / STATE_SIZE**0.5
+        moves = rng.standard_normal((2, ACTION_SIZE)) / ACTION_SIZE**0.5
+        self.length = CHUNKS * 0.4
+        self.action_time = rng.uniform(0.25, 0.75, n_clips) * self.length
+        start = np.sort(rng.uniform(0, self.length - 1, (n_clips, TRACKLETS)), axis=1)
+        self.start, self.end = start.ravel(), (start + 0.9).ravel()
+        self.state_path, self.action_path = folder / "state.f4", folder / "action.f4"
+        with self.state_path.open("wb") as states, self.action_path.open("wb") as actions:
+            for first in range(0, n_clips, 256):
+                times = self.action_time[first : first + 256]
+                after = start[first : first + 256] + 0.45 > times[:, None]
+                other = rng.random(after.shape) < 1 / 3
+                kind = np.where(other, 2, after)
+                rows = looks[3] + looks[kind] + self._noise(rng, (*kind.shape, STATE_SIZE))
+                states.write(self._unit(rows).tobytes())
+                middle = (np.arange(CHUNKS) + 0.5) * 0.4
+                acting = np.abs(middle - times[:, None]) < 0.6
+                rows = moves[0] + acting[:, :, None] * moves[1]
+                rows = rows + self._noise(rng, (*acting.shape, ACTION_SIZE))
+                actions.write(self._unit(rows).tobytes())
+
+    @staticmethod
+    def _noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        return rng.standard_normal(shape, np.float32) * (1.0 / shape[-1] ** 0.5)
+
+    @staticmethod
+    def _unit(rows: Any) -> Any:
+        return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+
+    def sides(self) -> tuple[Any, Any, Any, Any]:
+        """Constraints and features of the action and the states."""
+        from objectstates.solver.oracle import one_row, ordered_states
+
+        offsets = np.arange(self.n_clips + 1) * TRACKLETS
+        state = ordered_states(self.start, self.end, offsets, linear=np.zeros((len(self.start), 2)))
+        offsets = np.arange(self.n_clips + 1) * CHUNKS
+        times = np.tile((np.arange(CHUNKS) + 0.5) * 0.4, self.n_clips)
+        action = one_row(offsets, linear=np.zeros((len(times), 1)), times=times)
+        rows = FileRows(self.action_path, ACTION_SIZE), FileRows(self.state_path, STATE_SIZE)
+        return action, state, *rows
+
+
+class FileRows:
+    """float32 rows of a plain file."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path = path
+        self.shape = (path.stat().st_size // (4 * size), size)
+
+    def read(self, lo: int, hi: int) -> Any:
+        d = self.shape[1]
+        rows = np.fromfile(self.path, np.float32, (hi - lo) * d, offset=4 * lo * d)
+        return rows.reshape(hi - lo, d)
+
+
+class Clock:
+    """Seconds by the clock and of this process's processors, one entry per lap."""
+
+    def __init__(self) -> None:
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+        self.begin()
+
+    def begin(self) -> None:
+        self._last = time.perf_counter(), time.process_time()
+
+    def lap(self, *_: Any) -> None:
+        now = time.perf_counter(), time.process_time()
+        self.wall.append(now[0] - self._last[0])
+        self.cpu.append(now[1] - self._last[1])
+        self._last = now
+
+
+def floor(shards: list[Any]) -> None:
+    """Read all factor rows once and multiply them: scores, and sums by label."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def one(shard: Any) -> None:
+        for batch in shard._read():
+            for side in (batch.action, batch.state):
+                k, width = side.constraints.linear.shape[1], side.rows.shape[1]
+                scores = side.rows @ np.ones((width, k), side.rows.dtype)
+                side.rows.T @ scores
+
+    with ThreadPoolExecutor(len(shards)) as threads:
+        list(threads.map(one, shards))
+
+
+def repeat_floor(shards: list[Any], clock: Clock) -> None:
+    for _ in range(3):
+        clock.begin()
+        floor(shards)
+        clock.lap()
+
+
+def measure(n_tracklets: int, n_shards: int, tol: float, limit: int, pipe: Any) -> None:
+    """Fit in this process, which may hold no more than ``limit`` bytes."""
+    from objectstates.solver.moments import shift_of
+    from objectstates.solver.sharded import LocalCrew, ShardedProblem, divide, part_of
+    from objectstates.solver.shards import Shard
+
+    n_clips = -(-n_tracklets // TRACKLETS)
+    with tempfile.TemporaryDirectory(prefix="scale-") as folder:
+        made = Made(Path(folder), n_clips)
+        warm_up(Path(folder))
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+        action, state, chunks, tracklets = made.sides()
+        shards = [
+            Shard(
+                part_of(action, chunks, *clips),
+                part_of(state, tracklets, *clips),
+                Path(folder) / str(s),
+                alone=n_shards == 1,
+            )
+            for s, clips in enumerate(divide(action, state, n_shards))
+        ]
+        factorising, passes, floors, whole = Clock(), Clock(), Clock(), Clock()
+        with LocalCrew(shards) as crew:
+            factorising.begin()
+            problem = ShardedProblem(
+                crew, (shift_of(chunks), shift_of(tracklets)), nu=NU_PER_CLIP / made.length,
+                **SETTINGS,
+            )  # fmt: skip
+            factorising.lap()
+            with threadpool_limits(1):  # more only get into each other's way: rows are read once
+                repeat_floor(shards, floors)
+                whole.begin()
+                passes.begin()
+                found = problem.minimise(
+                    tol=tol, max_passes=300, callback=passes.lap, examine_every=NEVER
+                )
+                whole.lap()
+                repeat_floor(shards, floors)
+            labels = np.concatenate([part[0] for part in crew.ask("rounding", [()] * n_shards)])
+        chosen = labels.reshape(n_clips, CHUNKS).argmax(axis=1)
+        right = np.abs((chosen + 0.5) * 0.4 - made.action_time) < 0.8
+    pipe.send(
+        {
+            "tracklets": n_clips * TRACKLETS,
+            "clips": n_clips,
+            "shards": n_shards,
+            "passes": found.passes,
+            "relative_gap": found.gap / found.terms.total,
+            "seconds_per_pass": median(passes.wall),
+            "cpu_seconds_per_pass": median(passes.cpu),
+            "us_per_pass_and_clip": 1e6 * median(passes.cpu) / n_clips,
+            "floor_seconds": median(floors.wall),
+            "floor_cpu_seconds": median(floors.cpu),
+            "pass_to_floor": median(passes.wall) / median(floors.wall),
+            "pass_to_floor_cpu": median(passes.cpu) / median(floors.cpu),
+            "factorise_seconds": factorising.wall[0],
+            "factorise_cpu_seconds": factorising.cpu[0],
+            "solve_seconds": whole.wall[0],
+            "peak_mb": _peak() / 2**20,
+            "features_mb": 4 * n_clips * (TRACKLETS * STATE_SIZE + CHUNKS * ACTION_SIZE) / 2**20,
+            "action_right": float(right.mean()),
+        }
+    )
+
+
+def _peak() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+
+
+def warm_up(folder: Path) -> None:
+    """Load the compiled kernels."""
+    from objectstates.solver.moments import shift_of
+    from objectstates.solver.sharded import LocalCrew, ShardedProblem, part_of
+    from objectstates.solver.shards import Shard
+
+    (folder / "warm").mkdir()
+    made = Made(folder / "warm", 120)
+    action, state, chunks, tracklets = made.sides()
+    shard = Shard(
+        part_of(action, chunks, 0, 120), part_of(state, tracklets, 0, 120), folder / "w", alone=True
+    )
+    with LocalCrew([shard]) as crew:
+        shifts = shift_of(chunks), shift_of(tracklets)
+        ShardedProblem(crew, shifts, nu=1.0, **SETTINGS).minimise(max_passes=60)
+
+
+def in_a_process(*arguments: Any) -> dict[str, Any]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=measure, args=(*arguments, theirs))
+    process.start()
+    theirs.close()
+    try:
+        return dict(ours.recv())
+    except EOFError:
+        sys.exit(f"{arguments} failed")
+    finally:
+        process.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tracklets", type=int, nargs="+", default=[10**4, 10**5, 10**6])
+    parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--tol", type=float, default=0.1)
+    options = parser.parse_args()
+    rows = []
+    for n_tracklets in options.tracklets:
+        rows.append(in_a_process(n_tracklets, options.shards, options.tol, LIMIT))
+        print(json.dumps(rows[-1], indent=1), flush=True)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "scale.json").write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

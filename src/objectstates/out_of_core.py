@@ -1,0 +1,216 @@
+"""The joint problem of a corpus folder whose features stay on disk."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from objectstates.corpus import Array, Corpus
+from objectstates.corpus_io import StoredFeatures
+from objectstates.errors import CorpusError, SettingError
+from objectstates.labelling import Learned
+from objectstates.result import Classifier
+from objectstates.settings import SideName, Solver, Target
+from objectstates.solver.moments import ArrayRows, FeatureRows, shift_of
+from objectstates.solver.oracle import Constraints
+from objectstates.solver.problem import Terms
+from objectstates.solver.sharded import (
+    Crew,
+    LocalCrew,
+    ShardedProblem,
+    ShardedSolution,
+    divide,
+    part_of,
+)
+from objectstates.solver.shards import Shard, Wholes
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturesOnDisk:
+    """The features of both sides; a side that is not sought has no rows.
+
+    shapes : of the whole tables, as a result tells them.
+    """
+
+    action: FeatureRows
+    state: FeatureRows
+    shapes: dict[str, Any]
+
+
+def stored_features(path: Path, corpus: Corpus, kept: Corpus, *, target: Target) -> FeaturesOnDisk:
+    """The features of the clips ``kept`` of the corpus in the folder ``path``."""
+    chosen = np.isin(np.array(corpus.clip_ids, object), np.array(kept.clip_ids, object))
+    sides: dict[str, FeatureRows] = {}
+    shapes: dict[str, Any] = {}
+    for side, kind, table in (
+        ("action", "chunks", corpus.chunks),
+        ("state", "tracklets", corpus.tracklets),
+    ):
+        sides[side] = ArrayRows(np.empty((0, 0), np.float32))
+        if target in (side, "joint"):
+            rows = None
+            if not chosen.all():
+                rows = np.flatnonzero(np.repeat(chosen, np.diff(table.offsets)))
+            stored = StoredFeatures(path, kind, rows)  # type: ignore[arg-type]
+            if not stored.shape[1] and stored.shape[0]:
+                raise CorpusError(
+                    f"{path} has no features to learn the {side} from: is it the corpus that "
+                    "stands in a result? Give the one that ingest wrote"
+                )
+            sides[side], shapes[kind] = stored, [len(table.start), stored.shape[1]]
+    return FeaturesOnDisk(sides["action"], sides["state"], shapes)
+
+
+@dataclass(frozen=True, eq=False)
+class RoundingOnDisk:
+    """The best rounding of a run: labels, the scores and the classifiers behind them."""
+
+    action: Array  # (T,) 0/1
+    state: Array  # (M,) 0/1/2
+    action_scores: Array  # (T, 1)
+    state_scores: Array  # (M, 2)
+    classifiers: dict[str, Classifier]
+    terms: Terms
+    passes: int
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemOnDisk:
+    """A problem over shards, and how its rows are divided among them."""
+
+    sharded: ShardedProblem
+    cuts: dict[SideName, Array]  # (S - 1,) where the rows of the next shard begin
+
+    def rounding(self, solution: ShardedSolution) -> RoundingOnDisk:
+        """The best rounding of the run that ended in ``solution``, fetched from the shards."""
+        crew = self.sharded.crew
+        found = crew.ask("rounding", [()] * len(crew))
+        columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+        classifiers = {}
+        for k, (name, whitening) in enumerate(self._whitenings()):
+            if whitening.n_rows:
+                weights, bias = whitening.classifier(solution.relaxed[k])
+                classifiers[str(name)] = Classifier(weights, bias, whitening.n_rows)
+        return RoundingOnDisk(
+            columns[0], columns[1], columns[2], columns[3],
+            classifiers, solution.rounded_terms, solution.rounded_at_pass,
+        )  # fmt: skip
+
+    def integer_terms(self, action: Array, state: Array) -> Terms:
+        """The objective of integer labels (T,) and (M,)."""
+        both = zip(self._split("action", action), self._split("state", state), strict=True)
+        ledgers = self.sharded.crew.ask("ledger", list(both))
+        return self.sharded.terms(
+            ledgers, Wholes(self._whole("action", action), self._whole("state", state))
+        )
+
+    def learn(self, kind: SideName, labels: Array) -> Learned:
+        """The ``Learner`` of this problem (``labelling.py``)."""
+        whole = self._whole(kind, labels)
+        parts = [(kind, part, whole) for part in self._split(kind, labels)]
+        scores = np.concatenate(self.sharded.crew.ask("held_out", parts))
+        return Learned(scores, lambda: dict(self._whitenings())[kind].classifier(whole))
+
+    def _whole(self, kind: SideName, labels: Array) -> Array:
+        parts = [(kind, part) for part in self._split(kind, labels)]
+        return np.asarray(np.sum(self.sharded.crew.ask("whole", parts), axis=0))
+
+    def _split(self, kind: SideName, labels: Array) -> list[Array]:
+        return np.split(labels, self.cuts[kind])
+
+    def _whitenings(self) -> list[tuple[SideName, Any]]:
+        return [("action", self.sharded.action), ("state", self.sharded.state)]
+
+
+@contextmanager
+def on_disk(
+    stored: FeaturesOnDisk,
+    action: Constraints,
+    state: Constraints,
+    *,
+    nu: float,
+    mu: float,
+    lam: float,
+    n_shards: int,
+    solver: Solver,
+    scratch: str | Path | None,
+    ray_address: str | None = None,
+) -> Iterator[ProblemOnDisk]:
+    """The problem, factored, while its files exist: in a temporary folder within ``scratch``.
+
+    ray_address : of a Ray cluster, on whose machines the shards (and their scratch folders) are.
+    """
+    runs = divide(action, state, n_shards)
+    makers = [
+        partial(
+            _make_shard,
+            part_of(action, stored.action, *clips),
+            part_of(state, stored.state, *clips),
+            None if scratch is None else Path(scratch),
+            alone=len(runs) == 1 and solver == "block",
+        )
+        for clips in runs
+    ]
+    firsts = np.array([first for first, _ in runs[1:]], np.int64)
+    cuts: dict[SideName, Array] = {
+        "action": action.offsets[firsts],
+        "state": state.offsets[firsts],
+    }
+    with _crew(makers, ray_address) as crew:
+        shifts = shift_of(stored.action), shift_of(stored.state)
+        yield ProblemOnDisk(ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam), cuts)
+
+
+@contextmanager
+def _crew(
+    makers: Sequence[Callable[[], TemporaryShard]], ray_address: str | None
+) -> Iterator[Crew]:
+    if ray_address is None:
+        with LocalCrew([make() for make in makers]) as crew:
+            yield crew
+        return
+    from objectstates.ray_support import RayCrew, cluster
+
+    with cluster(ray_address) as ray:
+        changing = {"prepare", "start", "sweep", "step", "settle", "examine", "keep"}
+        remote = RayCrew(
+            ray,
+            makers,
+            changing=frozenset(changing),
+            fresh="start",
+            lasting=frozenset({"prepare"}),
+        )
+        try:
+            yield remote
+        finally:
+            remote.close()
+
+
+def _make_shard(
+    action: tuple[Constraints, FeatureRows],
+    state: tuple[Constraints, FeatureRows],
+    scratch: Path | None,
+    *,
+    alone: bool,
+) -> TemporaryShard:
+    try:
+        folder = tempfile.mkdtemp(prefix="objectstates-", dir=scratch)
+    except OSError as problem:
+        raise SettingError(f"no files can be written in {scratch}: {problem.strerror}") from None
+    return TemporaryShard(action, state, Path(folder), alone=alone)
+
+
+class TemporaryShard(Shard):
+    """A shard whose folder is removed when it is closed."""
+
+    def close(self) -> None:
+        super().close()
+        shutil.rmtree(self.folder, ignore_errors=True)
