@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -26,62 +25,28 @@ import numpy as np
 
 from objectstates.detect.evaluation import OVERLAP, Evaluation, ImageRow, evaluate
 from objectstates.detect.fewshot import FewShotDetector
+from objectstates.detect.from_truth import judge_labels, train_labels
 from objectstates.detect.learning import Recipe, train
 from objectstates.detect.suppression import iou
 from objectstates.features.backbones import load_backbone
 from objectstates.observe import Observation, ObserveSettings, observe
 from objectstates.sources import ClipSpan
-from objectstates.truth import shown_box
+from objectstates.truth import ClipTruth, read_truth, shown_box
 from objectstates.video import Frame, read_frames
 
 RESULTS = Path(__file__).parent / "results"
 TASKS = ("drawer-open", "door-open", "box-close", "coffee-pull", "faucet-open")
 
 TRAIN_CLIPS = range(6)
-FRAMES_PER_CLIP = 8
-JUDGE_EVERY = 12  # frames
 VISIBLE = 0.25
 """Share of the object's pixels that must be seen for a frame to count in the coverage."""
 
 
-def make_labels(
-    folder: Path, clips: Iterable[int], out: Path, *, per_clip: int | None = None
-) -> Path:
-    """Write the truth of some clips of a task as COCO labels of moments of their videos.
-
-    per_clip : that many frames, evenly spread; or one in JUDGE_EVERY.
-    """
-    task = folder.name
-    images: list[dict[str, Any]] = []
-    annotations: list[dict[str, Any]] = []
-    for clip in clips:
-        truth = json.loads((folder / f"{task}_{clip:03d}.json").read_text())
-        count = truth["n_frames"]
-        frames = (
-            range(0, count, JUDGE_EVERY)
-            if per_clip is None
-            else [int((k + 0.5) * count / per_clip) for k in range(per_clip)]
-        )
-        for frame in frames:
-            video = folder / f"{task}_{clip:03d}.mp4"
-            images.append(
-                {"id": len(images), "video": str(video), "frame": frame, "fps": truth["fps"]}
-            )
-            if box := shown_box(truth, frame):
-                x1, y1, x2, y2 = box
-                annotations.append(
-                    {
-                        "id": len(annotations),
-                        "image_id": len(images) - 1,
-                        "category_id": 1,
-                        "bbox": [x1, y1, x2 - x1, y2 - y1],
-                    }
-                )
-    categories = [{"id": 1, "name": task}]
-    out.write_text(
-        json.dumps({"images": images, "annotations": annotations, "categories": categories})
-    )
-    return out
+def known(folder: Path, clips: Iterable[int]) -> list[tuple[ClipSpan, ClipTruth]]:
+    """Some clips of a task, whole, with what is true of them."""
+    truth = read_truth(folder)
+    names = [f"{folder.name}_{clip:03d}" for clip in clips]
+    return [(ClipSpan(name, folder / f"{name}.mp4"), truth[name]) for name in names]
 
 
 def all_clips(folder: Path) -> list[int]:
@@ -121,8 +86,7 @@ class Judged:
 
 def judge(detector: FewShotDetector, folder: Path, clips: Sequence[int]) -> Judged:
     """Run a detector on frames of clips, and on the clips as ingest does."""
-    with tempfile.TemporaryDirectory() as place:
-        frames = evaluate(detector, make_labels(folder, clips, Path(place) / "labels.json"))
+    frames = evaluate(detector, judge_labels(known(folder, clips), folder.name))
     recalls = per_clip_recall(frames)
     crops = json.loads((folder.parent / "crops.json").read_text())
     backbone = load_backbone()
@@ -178,10 +142,9 @@ def trained(
     folder: Path, clips: Iterable[int], recipe: Recipe | None = None
 ) -> tuple[FewShotDetector, float]:
     """A detector of a task, and the seconds that its training took."""
-    with tempfile.TemporaryDirectory() as place:
-        labels = make_labels(folder, clips, Path(place) / "labels.json", per_clip=FRAMES_PER_CLIP)
-        start = time.perf_counter()
-        return train(labels, recipe=recipe), time.perf_counter() - start
+    labels = train_labels(known(folder, clips), folder.name)
+    start = time.perf_counter()
+    return train(labels, recipe=recipe), time.perf_counter() - start
 
 
 def milliseconds(detector: FewShotDetector, video: Path, count: int = 50) -> float:

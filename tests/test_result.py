@@ -44,7 +44,7 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     header = json.loads((tmp_path / "r" / "result.json").read_text())
     assert header["format_version"] == 2
     assert header["seed"] == 3
-    assert header["settings"]["nu"] == 2.0
+    assert header["settings"]["nu"] == 3.0
     assert header["objective"].keys() == {"total", "state", "action", "joint"}
     assert header["duality_gap"] == model.gap_
     assert header["relaxed_objective"] == model.relaxed_objective_

@@ -18,10 +18,24 @@ import numpy as np
 from objectstates import formulation, settings
 from objectstates.corpus import Array, Corpus
 from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
-from objectstates.labelling import Labelling, chosen_chunks, label_alike, label_held_out
+from objectstates.labelling import (
+    Labelling,
+    chosen_chunks,
+    detection_scale,
+    label_alike,
+    label_held_out,
+)
 from objectstates.rejection import without_strangers
 from objectstates.result import Classifier, Result, SkippedClip
-from objectstates.settings import ConstraintName, OnInfeasible, Reject, Solver, Target, TimeUnit
+from objectstates.settings import (
+    PAPER,
+    ConstraintName,
+    OnInfeasible,
+    Reject,
+    Solver,
+    Target,
+    TimeUnit,
+)
 from objectstates.solver.cost import factorise, linear_classifier
 from objectstates.solver.frank_wolfe import (
     Progress,
@@ -62,7 +76,7 @@ class JointDiscovery:
     ----------
     nu : weight of the coupling of states and action.
     time_unit : what distances in time are measured in: "clip", the mean length of the clips, or
-        "second", as in the paper. At nu = 2 in clips, a label a quarter of a clip on the wrong side
+        "second", as in the paper. At nu = 3 in clips, a label a sixth of a clip on the wrong side
         of the action costs as much as a wrong label, however long clips are.
     mu, lam : ridge weights of the state and the action classifier; the paper's by default.
     detection_weight : weight of the detector's scores (row g of the paper's table): labelling
@@ -102,7 +116,7 @@ class JointDiscovery:
     (2,)
     """
 
-    nu: float = 2.0
+    nu: float = 3.0
     mu: float = 1e-4
     lam: float = 1e-2
     detection_weight: float = 0.0
@@ -125,7 +139,7 @@ class JointDiscovery:
         >>> JointDiscovery.paper().nu, JointDiscovery.paper().labelling
         (1.0, 'paper')
         """
-        return cls(**{"nu": 1.0, "time_unit": "second", "labelling": "paper", **settings})
+        return cls(**{**PAPER, **settings})
 
     def fit(
         self, corpus: Corpus, callback: Callable[[FitProgress], bool | None] | None = None
@@ -181,6 +195,7 @@ class JointDiscovery:
                 "passes": solution.passes,
                 "rounded_at_pass": rounding.passes,
                 "coupling_per_second": coupling,
+                "detection_scale": detection_scale(corpus),
                 "labelled": "held_out" if self._held_out(corpus) else "paper",
                 "trace": run.trace,
             },
@@ -222,7 +237,7 @@ class JointDiscovery:
         )
         found = chosen_chunks(corpus, *labels, action_scores, state_scores)
         if learned.summary["labelled"] == "held_out":
-            found = label_alike(corpus, found, state)
+            found = label_alike(corpus, found, state, learned.summary["detection_scale"])
         return Result(
             **_columns(corpus, found),
             classifiers=classifiers,

@@ -65,3 +65,7 @@ class ReportError(ObjectStatesError):
 
 class ExportError(ObjectStatesError):
     """A result cannot be written in a format, or not to that place."""
+
+
+class BenchmarkError(ObjectStatesError):
+    """Manipulations to compare methods on cannot be found or used."""

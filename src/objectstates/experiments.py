@@ -8,11 +8,10 @@ on.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,10 +19,9 @@ from objectstates.baselines import METHODS, MethodSettings
 from objectstates.cache import content_digest, digest
 from objectstates.corpus import Corpus
 from objectstates.errors import CorpusError, ObjectStatesError, SettingError
-from objectstates.evaluation import ClipScore, Evaluation, compare, method_row
+from objectstates.evaluation import Evaluation, compare, method_row
 from objectstates.interop.authors import read_authors
-from objectstates.result import SkippedClip
-from objectstates.storage import write_whole
+from objectstates.runs import read_run, write_run
 from objectstates.tables import Cell, Table, comparison_table, text
 
 VERSION = 1  # of what a kept run means; a change makes older ones stale
@@ -199,7 +197,7 @@ class _Runs:
     def scores(self, method: str) -> Evaluation:
         place = self._folder / f"{self._action}.{method}.json"
         key = self._key(method)
-        kept = None if self._fresh else _read_run(place, key)
+        kept = None if self._fresh else read_run(place, key)
         if kept is not None:
             return kept
         if self._corpus is None:
@@ -208,7 +206,7 @@ class _Runs:
             except ObjectStatesError as problem:
                 raise _UnreadableError(str(problem)) from problem
         scores = METHODS[method].run(self._corpus, self._settings)
-        write_whole(place, _run_text(scores, key))
+        write_run(place, key, scores)
         return scores
 
     def _key(self, method: str) -> str:
@@ -220,42 +218,6 @@ class _Runs:
                 raise _UnreadableError(f"{self._path}: {problem.strerror}") from problem
         choices = {**asdict(self._settings), "model": self._settings.model.get_params()}
         return digest(VERSION, self._digest, method, choices)
-
-
-def _run_text(scores: Evaluation, key: str) -> str:
-    rows = [{name: _plain(value) for name, value in asdict(clip).items()} for clip in scores.rows]
-    facts = {
-        "key": key,
-        "rows": rows,
-        "skipped": [asdict(clip) for clip in scores.skipped],
-        "state_error": _plain(scores.state_error),
-    }
-    return json.dumps(facts, indent=1, allow_nan=False) + "\n"
-
-
-def _read_run(path: Path, key: str) -> Evaluation | None:
-    """A run that was kept; none if it is of something else, or damaged."""
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        if facts["key"] != key:
-            return None
-        rows = [{name: _number(value) for name, value in row.items()} for row in facts["rows"]]
-        return Evaluation(
-            tuple(ClipScore(**row) for row in rows),
-            tuple(SkippedClip(**clip) for clip in facts["skipped"]),
-            _number(facts["state_error"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN."""
-    return None if isinstance(value, float) and np.isnan(value) else value
-
-
-def _number(value: Any) -> Any:
-    return np.nan if value is None else value
 
 
 def _wanted_rows(keys: Sequence[str]) -> tuple[Row, ...]:

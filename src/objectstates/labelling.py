@@ -24,6 +24,7 @@ from objectstates.solver.held_out import (
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import JointProblem, Side
 
+DOUBT = 0.5  # what a tracklet that is surely not the object loses of its worth
 ROUNDS = 2  # the second learns from all tracklets that the first labelled
 
 
@@ -53,13 +54,18 @@ def chosen_chunks(
     return Labelling(action, state, action_scores, state_scores, span)
 
 
-def label_alike(corpus: Corpus, found: Labelling, state: Constraints) -> Labelling:
+def label_alike(
+    corpus: Corpus, found: Labelling, state: Constraints, detection_scale: float
+) -> Labelling:
     """Give the action its extent, and a state to all tracklets that score like it.
 
-    The scores of ``found`` must be on the scale on which 1/2 divides.
+    The scores of ``found`` must be on the common scale of ``solver/held_out.py``.
+    detection_scale : score of detections that are sure to be the object.
     """
+    doubt = 1 - np.minimum(corpus.tracklets.score / detection_scale, 1)
+    worth = found.state_scores - DOUBT * doubt[: len(found.state_scores), None]
     if not len(found.action):
-        return replace(found, state=states_alone(state, found.state_scores))
+        return replace(found, state=states_alone(state, worth))
     rows = np.flatnonzero(found.action)
     extent = action_extent(found.action_scores[:, 0], rows, corpus.chunks.offsets)
     chunks = corpus.chunks
@@ -68,10 +74,14 @@ def label_alike(corpus: Corpus, found: Labelling, state: Constraints) -> Labelli
     if not len(found.state):
         return found
     table = corpus.tracklets
-    labels = states_around(
-        state, found.state_scores, table.start, table.end, chunks.time[rows], span
-    )
+    labels = states_around(state, worth, table.start, table.end, chunks.time[rows], span)
     return replace(found, state=labels)
+
+
+def detection_scale(corpus: Corpus) -> float:
+    """The mean over clips of the largest detection score: not all detectors are sure up to 1."""
+    score, offsets = corpus.tracklets.score, corpus.tracklets.offsets
+    return float(common_scale(score[:, None], offsets)[0]) if len(score) else 1.0
 
 
 def label_held_out(
@@ -90,17 +100,18 @@ def label_held_out(
     """
     where = _Held(problem.action, action[:, None] == 1, corpus.chunks.features, lam)
     span = np.full((len(corpus), 2), np.nan)
+    scale = detection_scale(corpus)
     for _ in range(ROUNDS):
         what = _Held(problem.state, state[:, None] == (1, 2), corpus.tracklets.features, mu)
         found = Labelling(action, state, where.scores, what.scores, span)
-        found = label_alike(corpus, found, problem.state.constraints)
+        found = label_alike(corpus, found, problem.state.constraints, scale)
         state = found.state
     sides = {"action": where, "state": what}
     return found, {name: side.classifier() for name, side in sides.items() if len(side.labels)}
 
 
 class _Held:
-    """One side's scores without the clip, on the scale on which 1/2 divides.
+    """One side's scores without the clip, on the common scale.
 
     chosen : (M, K) whether a row has a label. ``features`` and ``ridge`` are the side's.
     """

@@ -14,3 +14,6 @@ OnInfeasible = Literal["skip", "raise"]
 ChunkKind = Literal["dense", "paper"]
 ExportFormat = Literal["csv", "jsonl", "webvtt", "coco", "cvat", "labelstudio", "rerun", "crops"]
 TextMethod = Literal["tfidf", "embeddings"]
+
+PAPER = {"nu": 1.0, "time_unit": "second", "labelling": "paper"}
+"""The paper's own settings of a discovery, where they are not the defaults."""

@@ -9,7 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from html import escape
 from pathlib import Path
 
@@ -20,8 +20,9 @@ Cell = str | float | int | None
 
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}"
-    "table{border-collapse:collapse}td,th{padding:.25rem .7rem;text-align:right;"
-    "border-bottom:1px solid #8884}td:first-child,th:first-child,td.text{text-align:left}"
+    ".wide{overflow-x:auto}table{border-collapse:collapse}"
+    "td,th{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #8884}"
+    "td:first-child,th:first-child,td.text{text-align:left}"
     "@media(prefers-color-scheme:dark){body{background:#16181d;color:#e6e6e6}}"
 )
 
@@ -75,26 +76,42 @@ def to_markdown(table: Table) -> str:
     | a\|b | - |
     <BLANKLINE>
     """
-    lines = [f"## {_markdown(table.title)}", "", _line(table.columns)]
-    lines.append("|" + "---|" * len(table.columns))
-    lines += [_line(row) for row in table.rows]
+    lines = [f"## {_markdown(table.title)}"]
+    if table.columns:
+        lines += ["", _line(table.columns), "|" + "---|" * len(table.columns)]
+        lines += [_line(row) for row in table.rows]
     lines += [line for note in table.notes for line in ("", _markdown(note))]
     return "\n".join(lines) + "\n"
 
 
 def to_html(table: Table) -> str:
     """A page that needs nothing else; whatever users named is escaped."""
+    return html_page(table.title, [replace(table, title="", notes=())], table.notes)
+
+
+def html_page(title: str, tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
+    """A page of several tables, each under its title, and notes; it needs nothing else."""
+    body = "\n".join(_html_table(table) for table in tables)
+    remarks = "\n".join(f"<p>{escape(note)}</p>" for note in notes)
+    title = escape(title)
+    return (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n<h1>{title}</h1>\n"
+        f"{body}\n{remarks}\n</html>\n"
+    )
+
+
+def _html_table(table: Table) -> str:
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in table.columns)
     body = "\n".join(
         "<tr>" + "".join(_html_cell(cell) for cell in row) + "</tr>" for row in table.rows
     )
-    notes = "\n".join(f"<p>{escape(note)}</p>" for note in table.notes)
-    title = escape(table.title)
+    title = f"<h2>{escape(table.title)}</h2>\n" if table.title else ""
+    notes = "".join(f"\n<p>{escape(note)}</p>" for note in table.notes)
     return (
-        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n<h1>{title}</h1>\n"
-        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
-        f"{notes}\n</html>\n"
+        f'{title}<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>{notes}"
     )
 
 

@@ -132,3 +132,13 @@ def test_no_file_is_overwritten(run, tmp_path):
     assert "exists" in err
     assert (tmp_path / "mine.toml").read_text() == "precious"
     assert run("config", "init", tmp_path / "no" / "mine.toml")[0] == 2
+
+
+def test_the_papers_settings_go_before_the_file_and_flags_before_both(run, tmp_path):
+    synthetic_corpus(n_clips=3).save(tmp_path / "c")
+    (tmp_path / "mine.toml").write_text("[fit]\nnu = 3.0\nmax_passes = 60\n")
+    words = ("fit", tmp_path / "c", "--out", tmp_path / "r", "--config", tmp_path / "mine.toml")
+    for more, nu in ((("--paper",), 1.0), (("--paper", "--nu", "0.5"), 0.5)):
+        assert run(*words, *more)[0] == 0
+        settings = Result.load(tmp_path / "r").settings
+        assert settings == {**JointDiscovery.paper(nu=nu, max_passes=60).get_params()}

@@ -97,7 +97,13 @@ def stamps(*paths: Path) -> dict[Path, int]:
 
 def interrupt(command, when, how):
     """Start a command, and interrupt it as soon as ``when`` becomes true."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # whoever runs the tests in the background has them ignore Ctrl-C
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     while process.poll() is None and not when():
         time.sleep(0.005)
     assert process.poll() is None, "it was over before it could be interrupted"

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.detector import make_labels
+from benchmarks.detector import known
 from objectstates.detect import fewshot
 from objectstates.detect.detections import Detections
 from objectstates.detect.evaluation import average_precision, evaluate, match
 from objectstates.detect.fewshot import Calibration, FewShotDetector, load
-from objectstates.detect.labels import read_labels
+from objectstates.detect.from_truth import judge_labels, train_labels
 from objectstates.detect.learning import Recipe, _calibration, _Search, train
 from objectstates.detect.proposals import (
     dense_boxes,
@@ -263,10 +263,10 @@ def test_average_precision_by_hand():
     assert average_precision(np.empty(0), np.empty(0, bool), 3) == 0
 
 
-def test_it_finds_drawers_in_a_clip_it_has_not_seen(tmp_path: Path):
+def test_it_finds_drawers_in_a_clip_it_has_not_seen():
     folder = simulated("drawer-open")
-    trained_on = make_labels(folder, [0, 2, 3, 4], tmp_path / "train.json", per_clip=6)
+    trained_on = train_labels(known(folder, [0, 2, 3, 4]), "drawer", per_clip=6)
     detector = train(trained_on, recipe=replace(QUICK, images=72))
-    result = evaluate(detector, read_labels(make_labels(folder, [1], tmp_path / "judge.json")))
+    result = evaluate(detector, judge_labels(known(folder, [1]), "drawer"))
     assert result.recall >= 0.85
     assert result.false_positives_per_image <= 0.5

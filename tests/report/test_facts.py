@@ -164,7 +164,8 @@ def test_the_optimisation_is_drawn_from_its_trace(result: Result) -> None:
     assert len(points) == len(result.summary["trace"])
     heights = [float(point.split(",")[1]) for point in points]
     values = [row[1] for row in result.summary["trace"]]
-    assert np.corrcoef(heights, values)[0, 1] < -0.99, "larger stands higher"
+    assert (np.diff(heights)[np.diff(values) < 0] >= 0).all(), "smaller stands lower"
+    assert heights[0] < heights[-1]
     assert ("mark", "asked for: 1.00%") in gap[2]
     for trace in ([], None, [[1, 2]], "none", [[1, 2, 3, 4], [1]]):
         assert optimisation_charts(replace(result, summary={"trace": trace})) == []

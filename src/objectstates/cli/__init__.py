@@ -40,6 +40,7 @@ for command in (
     report.report,
     export.export,
     experiments.reproduce,
+    experiments.benchmark,
     demo.demo,
 ):
     app.command()(command)

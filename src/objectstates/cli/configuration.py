@@ -23,10 +23,11 @@ import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from objectstates.errors import ConfigurationError
+from objectstates.settings import PAPER
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-OF_ONE_RUN = frozenset({"out", "like", "config", "json"})
+OF_ONE_RUN = frozenset({"out", "like", "config", "paper", "json"})
 """Options that say what to do this time, and not how: they have no place in a file."""
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number"}
@@ -234,8 +235,15 @@ def _name(table: str, key: str) -> str:
 
 def _use(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
-        context.default_map = read_configuration(path, str(context.info_name))
+        read = read_configuration(path, str(context.info_name))
+        context.default_map = {**read, **(context.default_map or {})}
     return path
+
+
+def _as_the_paper(context: typer.Context, wanted: bool) -> bool:
+    if wanted:
+        context.default_map = {**(context.default_map or {}), **PAPER, "chunks": "paper"}
+    return wanted
 
 
 Config = Annotated[
@@ -244,6 +252,17 @@ Config = Annotated[
         callback=_use,
         is_eager=True,
         help="Take settings from this TOML file (objectstates config init writes one).",
+    ),
+]
+
+
+Paper = Annotated[
+    bool,
+    typer.Option(
+        "--paper",
+        callback=_as_the_paper,
+        is_eager=True,
+        help="The paper's settings instead of ours; other options still change them.",
     ),
 ]
 

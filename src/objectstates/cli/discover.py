@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from objectstates.cli.configuration import Config, also_takes, effective
+from objectstates.cli.configuration import Config, Paper, also_takes, effective
 from objectstates.cli.fit import AsJson, certificate, fit, model_of, progress_line
 from objectstates.cli.ingest import Videos, ingest, means_from, observing, settings_from, tell
 from objectstates.cli.output import (
@@ -52,6 +52,7 @@ def discover(
     strict: Annotated[
         bool, typer.Option(help="Stop if a video cannot be read or a clip cannot be labelled.")
     ] = False,
+    paper: Paper = False,
     config: Config = None,
     json: AsJson = False,
     **options: Any,

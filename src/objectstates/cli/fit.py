@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from objectstates.cli.configuration import Config, effective
+from objectstates.cli.configuration import Config, Paper, effective
 from objectstates.cli.output import show, warnings_in_a_line
 from objectstates.errors import CorpusError, ResultError
 from objectstates.settings import ConstraintName, Labelling, Reject, Solver, Target, TimeUnit
@@ -31,7 +31,7 @@ def fit(
     call: typer.Context,
     source: Source,
     out: Out,
-    nu: Annotated[float, typer.Option(help="Coupling of states and action.")] = 2.0,
+    nu: Annotated[float, typer.Option(help="Coupling of states and action.")] = 3.0,
     mu: Annotated[float, typer.Option(help="Ridge weight of the state classifier.")] = 1e-4,
     lam: Annotated[float, typer.Option(help="Ridge weight of the action classifier.")] = 1e-2,
     detection_weight: Annotated[float, typer.Option(help="Weight of the detector's scores.")] = 0.0,
@@ -59,6 +59,7 @@ def fit(
     restarts: Annotated[int, typer.Option(help="Runs from different random labels.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
     strict: Annotated[bool, typer.Option(help="Stop if a clip cannot be labelled.")] = False,
+    paper: Paper = False,
     config: Config = None,
     json: AsJson = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from objectstates.cli.configuration import Config
+from objectstates.cli.configuration import Config, Paper
 from objectstates.cli.output import complain, show
 from objectstates.settings import ChunkKind
 
@@ -72,6 +72,7 @@ def ingest(
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the codebooks.")] = 0,
     strict: Annotated[bool, typer.Option(help="Stop at the first video with a problem.")] = False,
+    paper: Paper = False,
     config: Config = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:

@@ -141,7 +141,8 @@ def compare(
 def evaluate(result: Result, corpus: Corpus) -> Evaluation:
     """Score ``result`` by the labels in ``corpus``: the clips that took part, and those left out.
 
-    What was not sought (states or the action alone) is not scored.
+    What was not sought (states or the action alone) is not scored. A clip left out that the corpus
+    does not hold either, such as a result's own, cannot be.
     """
     place = {clip: n for n, clip in enumerate(corpus.clip_ids)}
     states_sought, action_sought = bool(result.state.any()), bool((result.action_chunk >= 0).any())
@@ -153,8 +154,7 @@ def evaluate(result: Result, corpus: Corpus) -> Evaluation:
         state[result.tracklet_index[mine]] = result.state[mine]
         chunk = int(result.action_chunk[i]) if action_sought else None
         rows.append(score_clip(corpus, n, state if states_sought else None, chunk))
-    for skipped in result.skipped:
-        n = place[skipped.clip]
+    for n in (place[skipped.clip] for skipped in result.skipped if skipped.clip in place):
         nothing = np.zeros(len(corpus.tracklet_rows(n)), np.int8)
         rows.append(
             score_clip(corpus, n, nothing if states_sought else None, -1 if action_sought else None)

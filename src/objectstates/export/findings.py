@@ -36,7 +36,7 @@ class FoundTracklet:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The chunk in which the action was found, its times in seconds."""
+    """From when to when the action lasts, in seconds; ``time`` is that of its surest chunk."""
 
     chunk: int
     start: float
@@ -158,10 +158,8 @@ def _clip(result: Result, n: int, confidence: float) -> FoundClip:
     times = result.corpus.chunk_rows(n)
     action = None
     if chunk >= 0:
-        start, end, time = (
-            float(getattr(result.corpus.chunks, name)[times[chunk]])
-            for name in ("start", "end", "time")
-        )
+        start, end = map(float, result.action_span[n])
+        time = float(result.corpus.chunks.time[times[chunk]])
         action = Action(chunk, start, end, time, float(result.action_scores[times[chunk]]))
     return FoundClip(
         clip,

@@ -126,8 +126,8 @@ def _clip(
     chosen = int(result.action_chunk[n])
     action = None
     if chosen >= 0:
-        row = rows[chosen]
-        action = float(table.start[row]), float(table.end[row]), float(table.time[row])
+        first, last = map(float, result.action_span[n])
+        action = first, last, float(table.time[rows[chosen]])
     true_action = _true_stretches(table.start[rows], table.end[rows], table.label[rows])
     off = _off(action, true_action)
     moments = _decisive(tracklets, action, start, end)

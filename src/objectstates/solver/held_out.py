@@ -8,8 +8,8 @@ quadratic form of ``cost.py``, its scores are
     S_C = Y_C - (A_CC)^-1 (A Y)_C,
 
 one small system per clip. They come out smaller than 1 by a factor that depends on the features
-and the ridge; divided by the mean over clips of the largest score, 1/2 is again what tells a row
-that is like those labelled in the other clips from one that is not.
+and the ridge; divided by the mean over clips of the largest score, 1 again stands for a row that is
+like those labelled in the other clips, and 0 for one that is not.
 
 The chunks around the action's that score like it are the action's extent. While it lasts, an object
 is in neither state; before it in the first at most, after it in the second.
@@ -24,6 +24,7 @@ import numpy as np
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, label_clips
 from objectstates.solver.problem import Side
 
+ABOVE = 0.6  # a row is labelled where it is worth more than this
 EXTENT = 0.4  # chunks that score at least this share of the action's own belong to it
 HALF = 0.5  # a row that lies in the action by this share is worth no label ...
 WRONG_SIDE = 3.0  # ... and one on the wrong side is a last resort, to keep clips feasible
@@ -79,7 +80,7 @@ def action_extent(scores: Floats, chosen: Ints, offsets: Ints) -> Ints:
 
 def states_around(
     constraints: Constraints,
-    scores: Floats,
+    worth: Floats,
     start: Floats,
     end: Floats,
     action_time: Floats,
@@ -87,7 +88,7 @@ def states_around(
 ) -> Labels:
     """The best labels (M,) of the states, before and after an action that is known.
 
-    scores : (M, 2), on the scale on which 1/2 divides.
+    worth : (M, 2) of each label, on the scale of ``ABOVE``.
     start, end : (M,) of the rows.
     action_time, action_span : (N,) and (N, 2), in the same seconds.
     """
@@ -95,14 +96,14 @@ def states_around(
     time = np.repeat(action_time, counts)
     span = np.repeat(action_span, counts, axis=0)
     overlap = np.minimum(end, span[:, 1]) - np.maximum(start, span[:, 0])
-    worth = scores - np.clip(overlap / (end - start) / HALF, 0, 1)[:, None]
+    worth = worth - np.clip(overlap / (end - start) / HALF, 0, 1)[:, None]
     worth[:, 0] -= WRONG_SIDE * (constraints.times > time)
     worth[:, 1] -= WRONG_SIDE * (constraints.times < time)
     return states_alone(constraints, worth)
 
 
-def states_alone(constraints: Constraints, scores: Floats) -> Labels:
-    """The best labels (M,) of the states by ``scores`` (M, 2) alone."""
-    weight = 1 / (2 * max(constraints.n_rows, 1))  # beside the linear costs, as in the objective
-    _, labels = label_clips(weight * (1 - 2 * scores) + constraints.linear, constraints)
+def states_alone(constraints: Constraints, worth: Floats) -> Labels:
+    """The best labels (M,) of the states by their ``worth`` (M, 2) alone."""
+    weight = 1 / max(constraints.n_rows, 1)  # beside the linear costs, as in the objective
+    _, labels = label_clips(weight * (ABOVE - worth) + constraints.linear, constraints)
     return labels

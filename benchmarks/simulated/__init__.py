@@ -1,0 +1,1 @@
+"""Films manipulations in a simulator, with exact truth: ``python -m benchmarks.simulated``."""

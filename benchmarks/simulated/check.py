@@ -1,0 +1,149 @@
+"""Check simulated clips: ``python -m benchmarks.simulated.check DIR``.
+
+Every JSON against the schema and its video, and per task: how long clips, actions and contacts are,
+how much of the object is seen, and how far its pixels change from state to state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.errors import ObjectStatesError, TruthError
+from objectstates.video import read_frames
+
+CHANGED_LEVELS = 12  # of 255, between the median pictures of the two states
+CLEAR = 0.97  # visible share of the object in frames that make a median picture
+KEYS = (
+    "version clip task action states fps n_frames width height duration_s action_interval_s "
+    "state1_interval_s state2_interval_s action_frames action_thresholds touch_interval_s phases "
+    "pauses value_name value progress object part gripper things touch camera look seed "
+    "rejected_tries"
+)
+
+
+def problems(facts: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the truth of a clip, one line each."""
+    if missing := sorted(set(KEYS.split()) - set(facts)):
+        yield f"lacks {', '.join(missing)}"
+        return
+    frames, fps, (first, last) = facts["n_frames"], facts["fps"], facts["action_frames"]
+    if not 0 < first < last < frames:
+        yield f"action_frames {first} to {last} are not within 0 to {frames}"
+    if facts["duration_s"] != frames / fps:
+        yield f"duration_s is not {frames} frames at {fps} a second"
+    intervals = [facts[f"{name}_interval_s"] for name in ("state1", "action", "state2")]
+    bounds = [[0, first / fps], [first / fps, last / fps], [last / fps, frames / fps]]
+    if intervals != bounds:
+        yield f"intervals {intervals} do not follow from action_frames: {bounds}"
+    rows = {name: facts[name] for name in ("value", "progress", "touch")}
+    rows |= {f"object.{name}": facts["object"][name] for name in ("box", "box_visible")}
+    rows |= {f"part.{name}": facts["part"][name] for name in ("box", "box_visible")}
+    rows["object.visible_fraction"] = facts["object"]["visible_fraction"]
+    rows["gripper.box_visible"] = facts["gripper"]["box_visible"]
+    for index, thing in enumerate(facts["things"]):
+        rows[f"things[{index}].box_visible"] = thing["box_visible"]
+    for name, row in rows.items():
+        if len(row) != frames:
+            yield f"{name} has {len(row)} rows, not {frames}"
+        if "box" in name:
+            yield from _box_problems(name, row, facts["width"], facts["height"])
+    if [facts["phases"][0][1], facts["phases"][-1][2]] != [0, facts["duration_s"]]:
+        yield "phases do not fill the clip"
+
+
+def _box_problems(name: str, row: list[Any], width: int, height: int) -> Iterator[str]:
+    for frame, box in enumerate(row):
+        if box is not None:
+            x1, y1, x2, y2 = box
+            if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
+                yield f"{name} of frame {frame} is {box}, in a picture of {width} x {height}"
+                return
+
+
+def visible_change(facts: dict[str, Any], pictures: npt.NDArray[np.uint8]) -> float:
+    """Share of pixels of object and part that differ between the states; ``pictures`` are
+    (n, height, width, 3).
+
+    NaN where the camera moves, or the object is never clear of the arm.
+    """
+    first, last = facts["action_frames"]
+    clear = np.array(facts["object"]["visible_fraction"]) > CLEAR
+    before, after = np.flatnonzero(clear[:first]), last + np.flatnonzero(clear[last:])
+    if facts["camera"]["motion"] != "static" or min(len(before), len(after)) < 6:
+        return float("nan")
+    where = np.zeros(pictures.shape[1:3], bool)
+    for frame in (before[0], after[-1]):
+        for name in ("object", "part"):
+            if (box := facts[name]["box"][frame]) is not None:
+                where[box[1] : box[3], box[0] : box[2]] = True
+    medians = [
+        np.median(pictures[picked[:: max(1, len(picked) // 15)]], axis=0)
+        for picked in (before, after)
+    ]
+    differs = np.abs(medians[0] - medians[1]).max(axis=2) > CHANGED_LEVELS
+    return float(differs[where].mean())
+
+
+def check_clip(path: Path) -> tuple[list[str], dict[str, float]]:
+    """Problems of a clip, and its measures (none where there are problems)."""
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise TruthError(f"{path} cannot be read ({problem}): make it again") from problem
+    if found := list(problems(facts)):
+        return found, {}
+    with read_frames(path.with_suffix(".mp4")) as frames:
+        pictures = np.stack([frame.image for frame in frames])
+    shape = facts["n_frames"], facts["height"], facts["width"], 3
+    if pictures.shape != shape:
+        return [f"its video is {pictures.shape}, not {shape}"], {}
+    (first, last), fps = facts["action_frames"], facts["fps"]
+    seen = np.array(facts["object"]["visible_fraction"]) > 0.8
+    return [], {
+        "seconds": facts["duration_s"],
+        "action": (last - first) / fps,
+        "touch": sum(facts["touch"]) / fps,
+        "seen before": seen[:first].mean(),
+        "seen after": seen[last:].mean(),
+        "twin": any(thing["kind"] == facts["object"]["name"] for thing in facts["things"]),
+        "changed": visible_change(facts, pictures),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    bad, measures = 0, {}
+    try:
+        paths = sorted(folder.glob("*/*.json"))
+        if not paths:
+            raise TruthError(f"{folder} holds no clips: name the folder made by --out")
+        for path in paths:
+            found, measured = check_clip(path)
+            bad += bool(found)
+            for problem in found:
+                print(f"{path}: {problem}")
+            if measured:
+                measures.setdefault(path.parent.name, []).append(measured)
+    except ObjectStatesError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    for task, rows in measures.items():
+        values = [[float(row[name]) for row in rows] for name in rows[0]]
+        means = [np.nanmean(v) if not np.isnan(v).all() else np.nan for v in values]
+        facts = ", ".join(f"{name} {mean:.2f}" for name, mean in zip(rows[0], means, strict=True))
+        print(f"{task}: {len(rows)} clips, {facts}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

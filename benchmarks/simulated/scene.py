@@ -1,0 +1,257 @@
+"""A scene: Meta-World's environment of a task, with other things on the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.simulated.simulator import ENVIRONMENTS, MESHES, fast_simplification, mujoco
+from benchmarks.simulated.tasks import Manipulation, manipulation
+from benchmarks.simulated.things import Thing, add_to, household, repainted, visible_shapes
+from objectstates.cache import cache_folder, write_atomically
+
+Floats = npt.NDArray[np.float64]
+
+TWIN_SHARE = 0.4  # of clips have a second object of the same class
+SAME_PAINT_SHARE = 0.5  # of twins look like the object in all but place
+KEPT_TRIANGLES = 0.35  # of the robot's, which take most of the time to draw
+TABLE_X, TABLE_Y = 0.62, (0.42, 0.95)  # metres
+HAND = ("hand", "rightclaw", "leftclaw", "rightpad", "leftpad")
+
+
+class RejectedError(Exception):
+    """The lots drawn make no good clip; the message is counted, and others are drawn."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An environment of one draw, and which of its bodies are what.
+
+    things : in the order of their bodies, ``thing0``, ``thing1``, ...
+    """
+
+    task: Manipulation
+    env: Any
+    things: tuple[Thing, ...]
+
+    @property
+    def model(self) -> Any:
+        return self.env.model
+
+    @property
+    def data(self) -> Any:
+        return self.env.data
+
+    def part(self) -> set[int]:
+        return subtree(self.model, self.task.part)
+
+    def object(self) -> set[int]:
+        """Bodies of the object with its part."""
+        return subtree(self.model, self.task.whole) | self.part()
+
+    def robot(self) -> set[int]:
+        return subtree(self.model, ("base", *HAND))
+
+    def thing_bodies(self) -> list[int]:
+        return [self.model.body(f"thing{index}").id for index in range(len(self.things))]
+
+    def value(self) -> Floats:
+        """The state: (1,) of a joint or (3,) of a position."""
+        kind, name = self.task.value
+        if kind == "joint":
+            return self.data.joint(name).qpos[:1].copy()
+        return self.data.body(name).xpos.copy()
+
+
+def build(task: Manipulation, rng: np.random.Generator) -> Scene:
+    """Draw what stands by, build, and reset: the object is at its place, the things are placed."""
+    things = household(int(rng.integers(1, 4)), _absent(task), rng)
+    if rng.uniform() < TWIN_SHARE:
+        twin, model = twins(task.name)[int(rng.integers(2))]
+        keeps_paint = rng.uniform() < SAME_PAINT_SHARE
+        things = [twin if keeps_paint else repainted(twin, model, rng), *things[:2]]
+
+    def furnish(spec: Any) -> None:
+        for index, thing in enumerate(things):
+            add_to(spec, f"thing{index}", thing, rng)
+
+    scene = Scene(task, _environment(task, furnish), tuple(things))
+    scene.env.seed(int(rng.integers(100_000)))
+    scene.env.reset()
+    scene.env.reset_mocap_welds()
+    if task.friction:
+        _tame(scene)
+    place_things(scene, rng)
+    return scene
+
+
+def _tame(scene: Scene) -> None:
+    """Make the joint stay where it is left: friction, no spring, limits as wide as its states."""
+    task, model = scene.task, scene.model
+    joint = model.joint(task.value[1])
+    model.dof_frictionloss[joint.dofadr] = task.friction
+    model.jnt_stiffness[joint.id] = 0
+    start = float(scene.value()[0])
+    low, high = model.jnt_range[joint.id]
+    ends = low, high, start, start + task.change
+    model.jnt_range[joint.id] = min(ends), max(ends)
+
+
+def _absent(task: Manipulation) -> frozenset[str]:
+    """Kinds that would be a second part, or a second object that is no twin."""
+    return frozenset({"mug"} if "coffee" in task.name else {task.noun})
+
+
+def _environment(task: Manipulation, furnish: Callable[[Any], None]) -> Any:
+    """Meta-World's environment with a scene changed before it is compiled, of random layout."""
+    base = ENVIRONMENTS[f"{task.name}-v3"]
+
+    class Furnished(base):  # type: ignore[misc, valid-type]
+        def _initialize_simulation(self) -> tuple[Any, Any]:
+            spec = mujoco.MjSpec.from_file(self.fullpath)
+            for mesh in spec.meshes:
+                if "xyz_base/" in mesh.file:
+                    mesh.file = str(fewer_triangles(MESHES / "xyz_base" / Path(mesh.file).name))
+            _name_all(spec)
+            furnish(spec)
+            model = spec.compile()
+            return model, mujoco.MjData(model)
+
+        def _step_mujoco_simulation(self, ctrl: Any, n_frames: int) -> None:
+            """As the base does, but notes who touches whom in between, however briefly."""
+            self.data.ctrl[:] = ctrl
+            self.contacts = set()  # pairs of bodies
+            for _ in range(n_frames):
+                mujoco.mj_step(self.model, self.data)
+                pairs = self.model.geom_bodyid[self.data.contact.geom]
+                self.contacts.update(map(tuple, pairs.tolist()))
+            mujoco.mj_rnePostConstraint(self.model, self.data)
+
+    env = Furnished()
+    env._set_task_called = True
+    env._freeze_rand_vec = False
+    env.seeded_rand_vec = True
+    env._partially_observable = False
+    env.__dict__.pop("sawyer_observation_space", None)  # cached, and it was of another kind
+    env.max_path_length = 10**9
+    return env
+
+
+def _name_all(spec: Any) -> None:
+    for body in spec.bodies:
+        if not body.name and body.parent is not None:
+            body.name = f"{body.parent.name}_inner"
+        for joint in body.joints:
+            if not joint.name:
+                joint.name = f"{body.name}_joint"
+
+
+def fewer_triangles(source: Path) -> Path:
+    """A coarser copy of a mesh (binary STL), kept in the cache between runs."""
+    target = cache_folder() / "simulated" / f"{source.stem}-{KEPT_TRIANGLES}.stl"
+    if not target.exists():
+        record = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("tag", "<u2")])
+        corners = np.fromfile(source, record, offset=84)["corners"]
+        points, index = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
+        triangles = index.reshape(-1, 3).astype(np.int32)
+        points, triangles = fast_simplification.simplify(points, triangles, 1 - KEPT_TRIANGLES)
+        coarse = np.zeros(len(triangles), record)
+        coarse["corners"] = points[triangles]
+        header = b" " * 80 + np.uint32(len(triangles)).tobytes()
+        write_atomically(target, header + coarse.tobytes())
+    return target
+
+
+@lru_cache(maxsize=32)
+def twins(name: str) -> tuple[tuple[Thing, Any], tuple[Thing, Any]]:
+    """The object of a task in its first and in its second state, with the model they come from.
+
+    A separate part is left out: a second box has no lid, a second machine no mug.
+    """
+    task = manipulation(name)
+    scene = Scene(task, _environment(task, lambda spec: None), ())
+    scene.env.seed(0)
+    scene.env.reset()
+    model, data = scene.model, scene.data
+    bodies = subtree(model, task.whole) if task.separate else scene.object()
+    geoms = visible_geoms(model, bodies)
+    origin = model.body(task.whole[0]).pos * (1, 1, 0)
+    found = []
+    for state in task.states:
+        mujoco.mj_forward(model, data)
+        shapes = visible_shapes(model, data, geoms, origin)
+        found.append((Thing(task.noun, shapes, None if task.separate else state), model))
+        if not task.separate:
+            joint = data.joint(task.value[1])
+            joint.qpos[0] += task.change
+    return found[0], found[1]
+
+
+def place_things(scene: Scene, rng: np.random.Generator) -> None:
+    """Put all things on the table, clear of the object and of one another."""
+    model, data = scene.model, scene.data
+    mujoco.mj_forward(model, data)
+    taken = [footprint(model, data, scene.object())]
+    for body, thing in zip(scene.thing_bodies(), scene.things, strict=True):
+        low, high = footprint(model, data, {body})
+        reach = np.abs([low, high]).max(axis=0)  # from its origin, which is at x = y = 0
+        twin = thing.kind == scene.task.noun
+        yaw = rng.uniform(-0.5, 0.5) if twin else rng.uniform(0, 2 * math.pi)
+        radius = reach if twin else np.full(2, np.linalg.norm(reach))
+        place = _free_place(taken, radius, rng)
+        model.body_pos[body] = [*place, 0]
+        model.body_quat[body] = [math.cos(yaw / 2), 0, 0, math.sin(yaw / 2)]
+        mujoco.mj_forward(model, data)
+        taken.append(footprint(model, data, {body}))
+
+
+def _free_place(
+    taken: list[tuple[Floats, Floats]], radius: Floats, rng: np.random.Generator
+) -> Floats:
+    for _ in range(200):
+        place = np.array([rng.uniform(-TABLE_X, TABLE_X), rng.uniform(*TABLE_Y)])
+        if all(
+            np.any((place + radius < low - 0.04) | (place - radius > high + 0.04))
+            for low, high in taken
+        ):
+            return place
+    raise RejectedError("no room for a thing")
+
+
+def subtree(model: Any, roots: Iterable[str]) -> set[int]:
+    """Ids of these bodies and all that hang on them."""
+    found = {model.body(root).id for root in roots}
+    for body in range(1, model.nbody):  # parents come before children
+        if int(model.body_parentid[body]) in found:
+            found.add(body)
+    return found
+
+
+def visible_geoms(model: Any, bodies: set[int]) -> list[int]:
+    """Meta-World draws groups 0 to 2; the others are there to collide."""
+    return [
+        geom
+        for geom in range(model.ngeom)
+        if int(model.geom_bodyid[geom]) in bodies and model.geom_group[geom] <= 2
+    ]
+
+
+def footprint(model: Any, data: Any, bodies: set[int]) -> tuple[Floats, Floats]:
+    """Least and greatest x, y in metres of what is visible of the bodies."""
+    signs = np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, -1).T
+    corners = []
+    for geom in visible_geoms(model, bodies):
+        box = model.geom_aabb[geom]
+        corners.append(
+            data.geom_xpos[geom]
+            + (box[:3] + signs * box[3:]) @ data.geom_xmat[geom].reshape(3, 3).T
+        )
+    points = np.concatenate(corners)[:, :2]
+    return points.min(axis=0), points.max(axis=0)

@@ -1,0 +1,136 @@
+"""What is true of a clip, from the simulator's state and its segmentations: arrays to JSON.
+
+Needs neither the simulator nor a video. The keys are explained in this folder's README.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Box = list[int]
+
+VERSION = 2
+LEFT_FIRST = 0.02  # of the change: the action has begun when the state is farther from the first
+NEAR_LAST = 0.05  # of the change: it has ended when the state stays closer to the last
+LEAST_PIXELS = 6  # of a thing that counts as seen
+
+# Codes of a segmentation; things count on from THING.
+NOTHING, WHOLE, PART, GRIPPER, THING = 0, 1, 2, 3, 10
+
+
+def last_value(values: Floats) -> Floats:
+    """The state at the end, (k,) from (n, k): a mean, for it may tremble."""
+    return np.asarray(values[-10:].mean(axis=0))
+
+
+def action_frames(values: Floats) -> tuple[int, int]:
+    """First frame of the action and the first after it, from the state (n, k) alone.
+
+    >>> action_frames(np.r_[np.zeros(20), np.linspace(0, 1, 51), np.ones(20)][:, None])
+    (22, 68)
+    """
+    first, last = values[0], last_value(values)
+    change = np.linalg.norm(last - first)
+    if not change > 0:
+        raise ValueError("the state is the same at the end as at the start: there is no action")
+    begun = np.linalg.norm(values - first, axis=1) > LEFT_FIRST * change
+    open_ended = np.linalg.norm(values - last, axis=1) > NEAR_LAST * change
+    return int(np.argmax(begun)), int(np.flatnonzero(open_ended)[-1]) + 1
+
+
+def progress(values: Floats) -> Floats:
+    """Distance from the first state in parts of the whole change, (n,): 0 before, 1 after."""
+    distance = np.linalg.norm(values - values[0], axis=1)
+    return np.asarray(distance / np.linalg.norm(last_value(values) - values[0]))
+
+
+def runs(names: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Equal neighbours as (name, first, last + 1).
+
+    >>> runs("aab")
+    [('a', 0, 2), ('b', 2, 3)]
+    """
+    found: list[tuple[str, int, int]] = []
+    for index, name in enumerate(names):
+        if found and found[-1][0] == name:
+            found[-1] = name, found[-1][1], index + 1
+        else:
+            found.append((name, index, index + 1))
+    return found
+
+
+def box_of(mask: npt.NDArray[np.bool_]) -> Box | None:
+    """``[x1, y1, x2, y2]`` in pixels around a mask (height, width), half-open; None if hardly seen.
+
+    >>> box_of(np.pad(np.ones((2, 3), bool), ((1, 1), (4, 0))))
+    [4, 1, 7, 3]
+    """
+    if mask.sum() < LEAST_PIXELS:
+        return None
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return [int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1]
+
+
+def object_mask(codes: npt.NDArray[np.int8], separate: bool) -> npt.NDArray[np.bool_]:
+    """The object in a segmentation: with its part, unless that is a thing of its own."""
+    return codes == WHOLE if separate else (codes == WHOLE) | (codes == PART)
+
+
+class BoxLog:
+    """Boxes of all frames, from two segmentations of each."""
+
+    def __init__(self, things: int, separate: bool) -> None:
+        self.separate = separate
+        self.object: dict[str, list[Any]] = {"box": [], "box_visible": [], "visible_fraction": []}
+        self.part: dict[str, list[Box | None]] = {"box": [], "box_visible": []}
+        self.gripper: list[Box | None] = []
+        self.things: list[list[Box | None]] = [[] for _ in range(things)]
+
+    def add(self, alone: npt.NDArray[np.int8], seen: npt.NDArray[np.int8]) -> None:
+        """One frame: codes (height, width) without robot and things, and as it is filmed."""
+        whole, visible = object_mask(alone, self.separate), object_mask(seen, self.separate)
+        self.object["box"].append(box_of(whole))
+        self.object["box_visible"].append(box_of(visible))
+        share = visible.sum() / max(1, whole.sum())
+        self.object["visible_fraction"].append(round(float(share), 3))
+        self.part["box"].append(box_of(alone == PART))
+        self.part["box_visible"].append(box_of(seen == PART))
+        self.gripper.append(box_of(seen == GRIPPER))
+        for index, boxes in enumerate(self.things):
+            boxes.append(box_of(seen == THING + index))
+
+
+def state_truth(
+    values: Floats,
+    action: tuple[int, int],
+    touch: npt.NDArray[np.bool_],
+    phases: Sequence[str],
+    pauses: Sequence[tuple[str, int, int]],
+    fps: int,
+) -> dict[str, Any]:
+    """The part of a clip's JSON that follows from what was acted; times in seconds."""
+    (first, last), frames = action, len(values)
+    touched = np.flatnonzero(touch)
+    contact = [int(touched[0]) / fps, (int(touched[-1]) + 1) / fps] if len(touched) else None
+    plain = values if values.shape[1] > 1 else values[:, 0]
+    return {
+        "fps": fps,
+        "n_frames": frames,
+        "duration_s": frames / fps,
+        "action_interval_s": [first / fps, last / fps],
+        "state1_interval_s": [0, first / fps],
+        "state2_interval_s": [last / fps, frames / fps],
+        "action_frames": [first, last],
+        "action_thresholds": [LEFT_FIRST, NEAR_LAST],
+        "touch_interval_s": contact,
+        "phases": [[name, start / fps, end / fps] for name, start, end in runs(phases)],
+        "pauses": [[name, start / fps, end / fps] for name, start, end in pauses],
+        "value": np.round(plain, 4).tolist(),
+        "progress": np.round(progress(values), 3).tolist(),
+        "touch": touch.astype(int).tolist(),
+    }

@@ -1,0 +1,66 @@
+"""Labels to train and judge a detector by, from what is true of clips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from objectstates.detect.labels import LabelledImage, Labels
+from objectstates.errors import LabelError
+from objectstates.sources import ClipSpan
+from objectstates.truth import Array, ClipTruth
+
+TRAIN_FRAMES = 8
+"""Labelled frames of a clip to train on: what someone would draw by hand."""
+JUDGE_EVERY = 0.48
+"""Seconds between the frames of a clip to judge by."""
+
+
+def train_labels(
+    clips: Sequence[tuple[ClipSpan, ClipTruth]], object: str, per_clip: int = TRAIN_FRAMES
+) -> Labels:
+    """``per_clip`` frames of every clip, evenly spread over the moments with known truth."""
+
+    def chosen(times: Array) -> list[int]:
+        count = len(times)
+        return sorted({int((k + 0.5) * count / per_clip) for k in range(per_clip if count else 0)})
+
+    return _labels([(clip, truth, chosen(truth.times)) for clip, truth in clips], object)
+
+
+def judge_labels(clips: Sequence[tuple[ClipSpan, ClipTruth]], object: str) -> Labels:
+    """A frame every `JUDGE_EVERY` seconds of the clips' spans, where the truth is known."""
+
+    def chosen(clip: ClipSpan, times: Array) -> list[int]:
+        start, end = clip.start or 0.0, np.inf if clip.end is None else clip.end
+        found: list[int] = []
+        for i in np.flatnonzero((times >= start - 1e-6) & (times < end - 1e-6)):
+            if not found or times[i] - times[found[-1]] >= JUDGE_EVERY - 1e-6:
+                found.append(int(i))
+        return found
+
+    return _labels([(clip, truth, chosen(clip, truth.times)) for clip, truth in clips], object)
+
+
+def _labels(chosen: Sequence[tuple[ClipSpan, ClipTruth, list[int]]], object: str) -> Labels:
+    """The boxes at the moments chosen; a moment without one shows the background alone."""
+    images = []
+    for clip, truth, moments in chosen:
+        for i in moments:
+            time, box = float(truth.times[i]), truth.boxes[i]
+            seen = np.isfinite(box).all() and (box[2:] > box[:2]).all()
+            images.append(
+                LabelledImage(
+                    name=f"{clip.video} at {time:.2f} s",
+                    source=clip.video,
+                    time=time,
+                    boxes=np.array([box] if seen else [], np.float32).reshape(-1, 4),
+                    ignored=np.empty((0, 4), np.float32),
+                )
+            )
+    if not any(len(image.boxes) for image in images):
+        raise LabelError(
+            f"the truth of {object!r} tells no box: no detector can be learned from it"
+        )
+    return Labels(chosen[0][0].video.parent, object, tuple(images))
