@@ -26,6 +26,8 @@ def model(corpus):
 def regression_objective(corpus, model):
     """f + g + d of the labels by plain ridge regression, with no code of the solver's."""
     total = 0.0
+    in_seconds = model.time_unit == "second"
+    coupling = model.nu if in_seconds else model.result_.summary["coupling_per_second"]
     y = (model.labels_[:, None] == [1, 2]).astype(float)
     rows = corpus.chunks.offsets[:-1] + model.action_chunk_
     z = np.zeros((len(corpus.chunks.start), 1))
@@ -44,7 +46,7 @@ def regression_objective(corpus, model):
         late = corpus.tracklets.time[tracklets] - corpus.chunks.time[rows[n]]
         labels = model.labels_[tracklets]
         seconds = np.maximum(late[labels == 1], 0).sum() + np.maximum(-late[labels == 2], 0).sum()
-        total += model.result_.summary["coupling_per_second"] / len(z) * seconds
+        total += coupling / len(z) * seconds
     return total
 
 

@@ -94,7 +94,12 @@ def sleepers(tmp_path):
         "if __name__ == '__main__':\n"
         "    run_all(Sleeper, [1, 2, 3], processes=2)\n"
     )
-    process = subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, script],
+        stderr=subprocess.PIPE,
+        # whoever runs the tests in the background has them ignore Ctrl-C
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     for _ in range(300):
         workers = [int(path.name[3:]) for path in tmp_path.glob("pid*")]
         if len(workers) == 2:

@@ -7,7 +7,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
@@ -28,8 +28,17 @@ from objectstates.labelling import (
     learner_in_memory,
 )
 from objectstates.out_of_core import ProblemOnDisk, RoundingOnDisk, on_disk, stored_features
+from objectstates.rejection import without_strangers
 from objectstates.result import Classifier, Result, SkippedClip
-from objectstates.settings import PAPER, ConstraintName, OnInfeasible, Solver, Target, TimeUnit
+from objectstates.settings import (
+    PAPER,
+    ConstraintName,
+    OnInfeasible,
+    Reject,
+    Solver,
+    Target,
+    TimeUnit,
+)
 from objectstates.solver.cost import factorise, linear_classifier
 from objectstates.solver.frank_wolfe import (
     Progress,
@@ -79,6 +88,8 @@ class JointDiscovery:
     labelling : "held_out" labels all tracklets that look like those of the other clips, and gives
         the action an extent; "paper" keeps the rounding of lowest objective, which names about one
         tracklet per state and clip. The action's chunk is the same.
+    reject : "auto" learns nothing from clips that look like none of the others, as clips that do
+        not show the action do. They are labelled by prediction, and named in ``set_aside_``.
     constraint : each state labels "at_least_one" tracklet of a clip, or "exactly_one".
     target : what is sought: "joint", or the "state" or the "action" alone.
     solver : "block", Frank-Wolfe clip by clip, or "full", the paper's.
@@ -96,7 +107,7 @@ class JointDiscovery:
     action_span_ : (N, 2) from when to when it lasts.
     objective_ : objective of these labels; ``relaxed_objective_``, ``gap_``, ``n_iter_`` and
         ``converged_`` (to ``tol``, or to rounding error) tell of the relaxed solution.
-    skipped_ : the clips left out, with reasons.
+    skipped_ : the clips left out, with reasons; ``set_aside_`` are those not learned from.
     result_ : all of it, as a :class:`~objectstates.result.Result`.
 
     Examples
@@ -115,6 +126,7 @@ class JointDiscovery:
     detection_weight: float = 0.0
     time_unit: TimeUnit = "clip"
     labelling: settings.Labelling = "held_out"
+    reject: Reject = "none"
     constraint: ConstraintName = "at_least_one"
     target: Target = "joint"
     solver: Solver = "block"
@@ -138,24 +150,37 @@ class JointDiscovery:
     ) -> JointDiscovery:
         """Discover in ``corpus``. ``callback`` is called after every pass; true from it stops."""
         self._check_settings()
-        clock = _Clock()
+        clock, watch = _Clock(), _Watch(callback)
         self._check_features(corpus)
         skipped, kept = self._leave_out_infeasible(corpus)
-        action, state = self._constraints(kept, len(kept.tracklets.start))
-        coupling = float(self.nu) / self._seconds_per_unit(kept)
+        if self.reject == "auto":
+            found = without_strangers(
+                kept, lambda clips: self._discover(clips, watch, clock), self._predicted
+            )
+        else:
+            found = self._discover(kept, watch, clock)
+        summary = {**found.summary, "corpus": _sizes(corpus), "seconds": clock.seconds}
+        self.result_ = replace(found, skipped=skipped, summary=summary)
+        self._learned(corpus)
+        return self
+
+    def _discover(self, corpus: Corpus, watch: _Watch, clock: _Clock) -> Result:
+        """What is found in clips that all can be labelled."""
+        clock.lap("other")
+        action, state = self._constraints(corpus, len(corpus.tracklets.start))
+        coupling = float(self.nu) / self._seconds_per_unit(corpus)
         problem = JointProblem(
-            make_side(factorise(kept.chunks.features[: action.n_rows], float(self.lam)), action),
-            make_side(factorise(kept.tracklets.features[: state.n_rows], float(self.mu)), state),
+            make_side(factorise(corpus.chunks.features[: action.n_rows], float(self.lam)), action),
+            make_side(factorise(corpus.tracklets.features[: state.n_rows], float(self.mu)), state),
             coupling,
         )
         clock.lap("factorise")
-        run = self._best_run(callback, lambda restart, told: self._run(problem, restart, told))
+        run = self._best_run(watch, lambda restart: self._run(problem, restart, watch))
         clock.lap("solve")
-        found, classifiers = self._label(kept, problem, run.rounding)
+        found, classifiers = self._label(corpus, problem, run.rounding)
         terms = problem.integer_terms(found.action, found.state)
         clock.lap("label")
-        self._conclude(corpus, kept, skipped, run, found, classifiers, terms, clock)
-        return self
+        return self._result(corpus, run, found, classifiers, terms)
 
     def fit_folder(
         self,
@@ -181,7 +206,9 @@ class JointDiscovery:
         self._check_settings()
         if not 1 <= _number(shards, Integral) < math.inf:
             raise SettingError(f"shards must be a whole number of at least 1, not {shards!r}")
-        clock = _Clock()
+        if self.reject != "none":
+            raise SettingError("clips cannot be rejected out of core: leave out --reject")
+        clock, watch = _Clock(), _Watch(callback)
         corpus = read_without_features(Path(path))
         skipped, kept = self._leave_out_infeasible(corpus)
         action, state = self._constraints(kept, len(kept.tracklets.start))
@@ -199,9 +226,7 @@ class JointDiscovery:
             **settings,
         ) as problem:
             clock.lap("factorise")
-            run = self._best_run(
-                callback, lambda restart, told: self._run_sharded(problem, restart, told)
-            )
+            run = self._best_run(watch, lambda restart: self._run_sharded(problem, restart, watch))
             clock.lap("solve")
             rounding = run.rounding
             found = chosen_chunks(kept, rounding.action, rounding.state,
@@ -214,35 +239,32 @@ class JointDiscovery:
             _check_finite(classifiers)
             terms = problem.integer_terms(found.action, found.state)
         clock.lap("label")
-        self._conclude(
-            corpus, kept, skipped, run, found, classifiers, terms, clock, shapes=stored.shapes
-        )
+        result = self._result(kept, run, found, classifiers, terms)
+        sizes = {**_sizes(corpus), **stored.shapes}
+        summary = {**result.summary, "corpus": sizes, "seconds": clock.seconds}
+        self.result_ = replace(result, skipped=skipped, summary=summary)
+        self._learned(corpus)
         return self
 
-    def _conclude(
+    def _result(
         self,
         corpus: Corpus,
-        kept: Corpus,
-        skipped: tuple[SkippedClip, ...],
         run: _Run[_Rounding] | _Run[RoundingOnDisk],
         found: Labelling,
         classifiers: dict[str, Classifier],
         terms: Terms,
-        clock: _Clock,
-        shapes: dict[str, Any] | None = None,
-    ) -> None:
-        """Put the result together; ``kept`` is what of the corpus took part."""
+    ) -> Result:
+        """What was found in ``corpus``, all of which took part."""
         rounding, solution = run.rounding, run.solution
-        self.result_ = Result(
-            **_columns(kept, found),
+        return Result(
+            **_columns(corpus, found),
             classifiers=classifiers,
             settings=_plain(self.get_params()),
-            skipped=skipped,
             summary={
                 "kind": "fit",
                 "versions": _versions(),
                 "seed": int(self.seed),
-                "corpus": {**_sizes(corpus), **(shapes or {})},
+                "learned_from": len(corpus),
                 "objective": {"total": terms.total, **asdict(terms)},
                 "rounded_objective": rounding.terms.total,
                 "relaxed_objective": solution.terms.total,
@@ -251,26 +273,38 @@ class JointDiscovery:
                 "converged": solution.converged,
                 "passes": solution.passes,
                 "rounded_at_pass": rounding.passes,
-                "coupling_per_second": float(self.nu) / self._seconds_per_unit(kept),
-                "detection_scale": detection_scale(kept),
-                "labelled": "held_out" if self._held_out(kept) else "paper",
+                "coupling_per_second": float(self.nu) / self._seconds_per_unit(corpus),
+                "detection_scale": detection_scale(corpus),
+                "labelled": "held_out" if self._held_out(corpus) else "paper",
                 "trace": run.trace,
-                "seconds": clock.seconds,
             },
         )
-        self._learned(corpus)
 
     def predict(self, corpus: Corpus) -> Result:
         """Label clips never seen in fit: fixed classifiers, joint rounding, the same labelling."""
         self._check_fitted()
         clock = _Clock()
         fitted = JointDiscovery(**self.result_.settings)  # what was learned with, not set since
-        classifiers = self.result_.classifiers
-        _check_features(corpus, classifiers)
+        _check_features(corpus, self.result_.classifiers)
         skipped, kept = fitted._leave_out_infeasible(corpus)
-        n_chunks, action_scores = _scores(classifiers.get("action"), kept.chunks.features, 1)
-        n_tracklets, state_scores = _scores(classifiers.get("state"), kept.tracklets.features, 2)
-        action, state = fitted._constraints(kept, n_tracklets)
+        found = fitted._predicted(self.result_, kept)
+        clock.lap("predict")
+        summary = {
+            "kind": "predict",
+            "versions": _versions(),
+            "seed": fitted.seed,
+            "corpus": _sizes(corpus),
+            "learned_on": self.result_.summary.get("corpus"),
+            "seconds": clock.seconds,
+        }
+        return replace(found, skipped=skipped, summary=summary)
+
+    def _predicted(self, learned: Result, corpus: Corpus) -> Result:
+        """Labels of clips that all can be labelled, by what was learned on others."""
+        classifiers = learned.classifiers
+        n_chunks, action_scores = _scores(classifiers.get("action"), corpus.chunks.features, 1)
+        n_tracklets, state_scores = _scores(classifiers.get("state"), corpus.tracklets.features, 2)
+        action, state = self._constraints(corpus, n_tracklets)
         labels = joint_rounding(
             action,
             state,
@@ -278,26 +312,16 @@ class JointDiscovery:
             state_scores,
             action_weight=1 / (2 * max(n_chunks, 1)),
             state_weight=1 / (2 * max(n_tracklets, 1)),
-            coupling=self.result_.summary["coupling_per_second"] / max(n_chunks, 1),
+            coupling=learned.summary["coupling_per_second"] / max(n_chunks, 1),
         )
-        found = chosen_chunks(kept, *labels, action_scores, state_scores)
-        if self.result_.summary["labelled"] == "held_out":
-            scale = self.result_.summary["detection_scale"]
-            found = label_alike(kept, found, state, scale)
-        clock.lap("predict")
+        found = chosen_chunks(corpus, *labels, action_scores, state_scores)
+        if learned.summary["labelled"] == "held_out":
+            found = label_alike(corpus, found, state, learned.summary["detection_scale"])
         return Result(
-            **_columns(kept, found),
+            **_columns(corpus, found),
             classifiers=classifiers,
-            settings=self.result_.settings,
-            skipped=skipped,
-            summary={
-                "kind": "predict",
-                "versions": _versions(),
-                "seed": fitted.seed,
-                "corpus": _sizes(corpus),
-                "learned_on": self.result_.summary.get("corpus"),
-                "seconds": clock.seconds,
-            },
+            settings=learned.settings,
+            summary={},
         )
 
     def save(self, path: str | Path) -> None:
@@ -358,13 +382,18 @@ class JointDiscovery:
         for name, choices in (
             ("constraint", ConstraintName), ("target", Target), ("solver", Solver),
             ("time_unit", TimeUnit), ("labelling", settings.Labelling),
-            ("on_infeasible", OnInfeasible),
+            ("on_infeasible", OnInfeasible), ("reject", Reject),
         ):  # fmt: skip
             if getattr(self, name) not in get_args(choices):
                 raise SettingError(
                     f"{name} must be one of {', '.join(get_args(choices))}, "
                     f"not {getattr(self, name)!r}"
                 )
+        if self.reject == "auto" and self.labelling != "held_out":
+            raise SettingError(
+                "reject='auto' needs labelling='held_out': scores of a classifier that a clip "
+                "helped to learn say nothing about whether it is like the others"
+            )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "result_"):
@@ -419,21 +448,12 @@ class JointDiscovery:
         return skipped, corpus.select(kept)
 
     def _best_run(
-        self,
-        callback: Callable[[FitProgress], bool | None] | None,
-        run: Callable[[int, Callable[[FitProgress], bool]], _Run[AnyRounding]],
+        self, watch: _Watch, run: Callable[[int], _Run[AnyRounding]]
     ) -> _Run[AnyRounding]:
         """The restart with the lowest rounded objective, of those until the callback stops."""
-        stopped = False
-
-        def watched(progress: FitProgress) -> bool:
-            nonlocal stopped
-            stopped = bool(callback is not None and callback(progress))
-            return stopped
-
         runs: list[_Run[AnyRounding]] = []
-        while len(runs) < self.restarts and not stopped:
-            runs.append(run(len(runs), watched))
+        while not runs or (len(runs) < self.restarts and not watch.stopped):
+            runs.append(run(len(runs)))
         best = min(runs, key=lambda run: run.rounding.terms.total)
         if best.solution.terms.total < -1e-9:  # a sum of squares: nothing is left of its digits
             raise SettingError(
@@ -576,7 +596,7 @@ class JointDiscovery:
         self.gap_ = float(result.summary["duality_gap"])
         self.n_iter_ = int(result.summary["passes"])
         self.converged_ = bool(result.summary["converged"])
-        self.skipped_ = result.skipped
+        self.skipped_, self.set_aside_ = result.skipped, result.set_aside
 
 
 @dataclass(frozen=True, eq=False)
@@ -704,8 +724,21 @@ def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     return {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}
 
 
+class _Watch:
+    """The callback, and whether it has asked to stop: from then on nothing is run to its end."""
+
+    def __init__(self, callback: Callable[[FitProgress], bool | None] | None) -> None:
+        self.stopped = False
+        self._callback = callback
+
+    def __call__(self, progress: FitProgress) -> bool:
+        if self._callback is not None and not self.stopped:
+            self.stopped = bool(self._callback(progress))
+        return self.stopped
+
+
 class _Clock:
-    """Seconds per stage."""
+    """Seconds per stage, of all runs together."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -713,4 +746,5 @@ class _Clock:
 
     def lap(self, stage: str) -> None:
         now = time.perf_counter()
-        self.seconds[stage], self._last = now - self._last, now
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now

@@ -46,6 +46,7 @@ def describe_result(result: Result) -> dict[str, Any]:
         **result.summary,
         "labels": {f"state_{k}": int((result.state == k).sum()) for k in (1, 2)},
         "skipped": [asdict(clip) for clip in result.skipped],
+        "set_aside": [asdict(clip) for clip in result.set_aside],
         "settings": result.settings,
     }
 

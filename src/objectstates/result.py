@@ -11,13 +11,13 @@ A result is a folder::
     corpus/             the clips that were looked at, without their features: videos, boxes, truth
 
 So it tells by itself all that a report or an export needs. Clips that were left out have no rows;
-``result.json`` names them and says why.
+``result.json`` names them and says why, and also those that have rows but were not learned from.
 """
 
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,8 @@ class Result:
     Columns follow the rows of ``corpus``, which holds the clips that took part (N of them, with M
     tracklets and T chunks in all) without their features. ``action_chunk`` is -1 and the action's
     span and scores are NaN where only states were sought; states are 0 and their scores NaN where
-    only actions were.
+    only actions were. ``skipped`` clips are not in the corpus; those ``set_aside`` are, but nothing
+    was learned from them, and their labels are predictions.
     """
 
     corpus: Corpus
@@ -85,6 +86,7 @@ class Result:
     settings: dict[str, Any]
     summary: dict[str, Any]
     skipped: tuple[SkippedClip, ...] = field(default=())
+    set_aside: tuple[SkippedClip, ...] = field(default=())
 
     @property
     def clips(self) -> tuple[str, ...]:
@@ -113,11 +115,19 @@ class Result:
 
     @property
     def confidence(self) -> Array:
-        """(N,) from 0 to 1, by the mean of the scores of what was labelled, of both sides alike.
+        """(N,) from 0 to 1: evidence e gives e^2 / (e^2 + 1/4), 0.8 at 1 and 0.5 at 1/2.
+
+        It ranks clips; it is not a probability.
+        """
+        square = np.maximum(self.evidence, 0.0) ** 2
+        return np.asarray(square / (square + 0.25))
+
+    @property
+    def evidence(self) -> Array:
+        """(N,) the mean of the scores of what was labelled, of both sides alike.
 
         A score is near 1 where a chunk or a tracklet looks just like those labelled alike in the
-        other clips. A mean score m gives m^2 / (m^2 + 1/4): 0.8 at 1, and 0.5 at 1/2. It ranks
-        clips; it is not a probability.
+        other clips, and above it where it does so more than most.
         """
         owner, sides = self.tracklet_clip, []
         for k in (1, 2):
@@ -128,8 +138,7 @@ class Result:
         known = np.stack([self.action_score, *sides])
         weight = np.array([2.0, 1.0, 1.0])[:, None] * ~np.isnan(known)
         mean = (np.nan_to_num(known) * weight).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
-        square = np.maximum(mean, 0.0) ** 2
-        return np.asarray(square / (square + 0.25))
+        return np.asarray(mean)
 
     def _at_action(self, column: Array) -> Array:
         rows = self.corpus.chunks.offsets[:-1] + np.maximum(self.action_chunk, 0)
@@ -141,7 +150,8 @@ class Result:
             header = {
                 "settings": self.settings,
                 **self.summary,
-                "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.skipped],
+                "skipped": [asdict(clip) for clip in self.skipped],
+                "set_aside": [asdict(clip) for clip in self.set_aside],
             }
             ARTEFACT.write_header(folder, header)
             pq.write_table(self._clip_table(), folder / "clips.parquet")
@@ -177,6 +187,7 @@ class Result:
                 classifiers=_read_classifiers(folder / "classifiers.npz"),
                 settings=header.pop("settings"),
                 skipped=tuple(SkippedClip(**s) for s in header.pop("skipped")),
+                set_aside=tuple(SkippedClip(**s) for s in header.pop("set_aside", ())),
                 summary=header,
             )
             _check_rows(result)

@@ -84,7 +84,7 @@ def test_what_was_effective_can_be_read_back(tmp_path):
     told = effective("discover", {**values, "nu": 0.5, "object_name": "drawer"})
     assert told["ingest"]["object"] == "drawer"
     assert told["fit"]["nu"] == 0.5
-    assert told.keys() == {"seed", "strict", *STAGES}
+    assert {"seed", "strict", *STAGES} <= told.keys()
     assert told["report"] == {"open": False}
 
 

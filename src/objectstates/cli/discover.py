@@ -103,6 +103,8 @@ class Found:
             print(dumps(self.facts(), indent=1))
             return
         print_table(_clip_table(self.clips))
+        if aside := [printable(clip.clip) for clip in self.result.set_aside]:
+            print(f"like none of the others, and not learned from: {', '.join(aside)}")
         if precision := self.precision:
             print_table(_precision_table(precision))
         if "duality_gap" in self.result.summary:
@@ -114,6 +116,7 @@ class Found:
             "clips": self.clips,
             "precision": self.precision,
             "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
+            "set_aside": [{"clip": s.clip, "reason": s.reason} for s in self.result.set_aside],
             "failed": [f"{clip}: {reason}" for clip, reason in self.observed.failed],
             "observed": self.observed.observed,
             "from_cache": self.observed.kept,

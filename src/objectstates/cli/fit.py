@@ -14,7 +14,7 @@ from objectstates.cli.configuration import Config, Paper, effective
 from objectstates.cli.engine import EngineOption, RayAddress, ray_from
 from objectstates.cli.output import show, warnings_in_a_line
 from objectstates.errors import CorpusError, ResultError, SettingError
-from objectstates.settings import ConstraintName, Labelling, Solver, Target, TimeUnit
+from objectstates.settings import ConstraintName, Labelling, Reject, Solver, Target, TimeUnit
 
 if TYPE_CHECKING:
     from objectstates.corpus import Corpus
@@ -44,6 +44,10 @@ def fit(
         Labelling,
         typer.Option(help="All tracklets that look alike, or the paper's, about one per state."),
     ] = "held_out",
+    reject: Annotated[
+        Reject,
+        typer.Option(help="auto: learn nothing from clips that look like none of the others."),
+    ] = "none",
     constraint: Annotated[
         ConstraintName, typer.Option(help="Tracklets per state and clip.")
     ] = "at_least_one",
@@ -175,7 +179,7 @@ def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:
 
     facts = {**inspection.describe_result(result), **inspection.describe_precision(result, corpus)}
     if not json:
-        wanted = ("corpus", "labels", "objective", "certificate", "skipped", "seconds",
+        wanted = ("corpus", "labels", "objective", "certificate", "skipped", "set_aside", "seconds",
                   "state_precision", "state_recall", "action_precision")  # fmt: skip
         if "duality_gap" in facts:
             facts["certificate"] = certificate(result.summary)

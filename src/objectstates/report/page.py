@@ -184,6 +184,7 @@ def _render(
         charts=story.optimisation_charts(result),
         certificate=story.certificate(result),
         skipped=result.skipped,
+        set_aside=result.set_aside,
         tables=story.tables(result),
         missing=_missing(result, album, plan),
         facts=_script_json(_facts(result, clips, album, plan, folder)),
