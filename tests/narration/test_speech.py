@@ -5,7 +5,6 @@ import inspect
 import json
 import shutil
 import subprocess
-import sys
 import wave
 from fractions import Fraction
 from itertools import pairwise
@@ -15,7 +14,6 @@ import av
 import numpy as np
 import pytest
 
-from objectstates import cli
 from objectstates.errors import MissingExtraError, NarrationError, SettingError, VideoError
 from objectstates.narration.audio import RATE, read_audio
 from objectstates.narration.speech import (
@@ -75,18 +73,6 @@ def spoken(tmp_path_factory):
         parts += [samples, silence]
         length += len(samples) + len(silence)
     return np.concatenate(parts), starts
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["objectstates", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
 
 
 def test_from_sound_to_clips(spoken, run, tmp_path):
