@@ -70,6 +70,13 @@ def test_finds_what_is_there(corpus, model):
     assert 0 <= model.gap_ <= 0.01 * model.relaxed_objective_
 
 
+def test_the_papers_few_labels_are_surer(corpus):
+    model = JointDiscovery.paper(seed=0).fit(corpus)
+    assert evaluate(model.result_, corpus).state_precision > 0.85
+    unseen = synthetic_corpus(n_clips=10, seed=99)
+    assert evaluate(model.predict(unseen), unseen).state_precision > 0.8
+
+
 def test_many_tracklets_are_labelled_and_not_only_the_surest():
     corpora = [synthetic_corpus(n_clips=14, noise=noise, seed=1) for noise in (0.7, 1.5)]
     for corpus in corpora:
