@@ -6,8 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from objectstates import Box, Chunk, Clip, Corpus, Tracklet, TrackletLabel
+from objectstates.corpus_io import FeaturePieces, write_with_features
 from objectstates.errors import CorpusError
 from objectstates.synthetic import synthetic_corpus
 
@@ -101,6 +104,49 @@ def test_same_corpus_same_bytes(tmp_path):
         synthetic_corpus(n_clips=3).save(tmp_path / name)
     for path in sorted((tmp_path / "one").iterdir()):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+@given(
+    cuts=st.lists(st.integers(0, 700), max_size=8).map(sorted),
+    size=st.sampled_from([0, 3, 9000]),
+)
+@settings(max_examples=20, deadline=None)
+def test_features_in_pieces_give_the_same_bytes(tmp_path_factory, cuts, size):
+    folder = tmp_path_factory.mktemp("pieces")
+    corpus = synthetic_corpus(n_clips=10, tracklets_per_clip=7, chunks_per_clip=30, action_size=5)
+    rows = np.random.default_rng(0).standard_normal((70, size)).astype(np.float32)
+    corpus = corpus.with_features(tracklets=rows)
+    corpus.save(folder / "whole")
+    pieces = [
+        FeaturePieces(f.shape[1], iter(np.split(f, [cut for cut in cuts if cut <= len(f)])))
+        for f in (corpus.tracklets.features, corpus.chunks.features)
+    ]
+    write_with_features(corpus.without_features(), folder / "pieces", *pieces)
+    for path in (folder / "whole").iterdir():
+        assert path.read_bytes() == (folder / "pieces" / path.name).read_bytes(), path.name
+    assert_same(Corpus.load(folder / "pieces"), corpus)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"), [(np.full((1, 4), np.nan), "'b', tracklet 2: feature"), ([], "4 features")]
+)
+def test_features_in_pieces_are_checked(tmp_path, row, message):
+    corpus = Corpus.from_arrays(**columns())
+    pieces = [np.ones((4, 4)), np.reshape(row, (-1, 4))]
+    chunks = FeaturePieces(6, [corpus.chunks.features])
+    with pytest.raises(CorpusError, match=message):
+        write_with_features(corpus, tmp_path / "c", FeaturePieces(4, pieces), chunks)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_tracklet_the_size_of_features_is_kept(tmp_path):
+    empty = {name: [] for name in ("tracklet_start", "tracklet_end")}
+    features = np.empty((0, 4))
+    corpus = Corpus.from_arrays(
+        **columns(tracklets_per_clip=[0, 0], tracklet_features=features, **empty)
+    )
+    corpus.save(tmp_path / "c")
+    assert Corpus.load(tmp_path / "c").tracklets.features.shape == (0, 4)
 
 
 def test_tables_are_plain_parquet_for_others(tmp_path):

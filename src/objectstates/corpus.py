@@ -499,10 +499,20 @@ def _validate_rows(kind: str, table: Tracklets | Chunks, ids: tuple[str, ...]) -
     unsorted[firsts] = False
     _first_bad(kind, "start", table, ids, unsorted, table.start,
                f"lies before the previous {kind}'s: sort the rows of a clip by start")  # fmt: skip
-    finite = np.ones(len(table.features), bool)
-    for first in range(0, len(finite), 256):  # in pieces, to need little memory
-        finite[first : first + 256] = np.isfinite(table.features[first : first + 256]).all(axis=1)
-    _first_bad(kind, "feature", table, ids, ~finite, None,
+    for first in range(0, len(table.features), 256):  # in pieces, to need little memory
+        check_features(kind, table, ids, first, table.features[first : first + 256])
+
+
+def check_features(
+    kind: str, table: Tracklets | Chunks, ids: tuple[str, ...], first: int, features: Array
+) -> None:
+    """Raise unless the features of the rows from ``first`` on, (n, d), are all finite."""
+    finite = np.asarray(np.isfinite(features).all(axis=1))
+    if finite.all():
+        return
+    bad = np.zeros(len(table.start), bool)
+    bad[first : first + len(finite)] = ~finite
+    _first_bad(kind, "feature", table, ids, bad, None,
                "has values that are not finite (NaN or infinite): mend or drop it")  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from objectstates.corpus import UNKNOWN, Array, Chunks, Corpus, Tracklets, as_flags, as_labels
+from objectstates.corpus import (
+    UNKNOWN,
+    Array,
+    Chunks,
+    Corpus,
+    Tracklets,
+    as_flags,
+    as_labels,
+    check_features,
+)
 from objectstates.errors import CorpusError
 from objectstates.storage import Artefact
 
@@ -23,21 +34,57 @@ ARTEFACT = Artefact(
 
 ARRAYS = "arrays.npz"
 _NO_FEATURES = {"feature_size": 0}
-_ROWS_PER_GROUP = 256  # writers and readers hold a few groups of features beside the corpus
+_MOST_ROWS = 256  # in a row group; writers and readers hold a few groups beside the corpus
+_GROUP_BYTES = 2 << 20  # and about the most of features: to write them takes ten times as much
 _BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePieces:
+    """Features that come in pieces, in the order of the rows they describe.
+
+    size : numbers in a feature; ``pieces`` : (n, size) each, with any number n of rows.
+    """
+
+    size: int
+    pieces: Iterable[Array]
+
+    def groups(self) -> Iterator[Array]:
+        """The same rows as float32, a row group at a time, each in the memory of the last."""
+        rows = np.clip(_GROUP_BYTES // (4 * max(self.size, 1)), 16, _MOST_ROWS)
+        group = np.empty((int(rows), self.size), np.float32)
+        filled = 0
+        for piece in self.pieces:
+            done = 0
+            while done < len(piece):
+                some = piece[done : done + len(group) - filled]
+                group[filled : filled + len(some)] = some
+                done, filled = done + len(some), filled + len(some)
+                if filled == len(group):
+                    yield group
+                    filled = 0
+        yield group[:filled]
 
 
 def write_corpus(corpus: Corpus, path: Path) -> None:
     """Write ``corpus`` as the folder ``path``, whole or not at all."""
+    features = [
+        FeaturePieces(table.features.shape[1], [table.features])
+        for table in (corpus.tracklets, corpus.chunks)
+    ]
+    write_with_features(corpus, path, *features)
+
+
+def write_with_features(
+    corpus: Corpus, path: Path, of_tracklets: FeaturePieces, of_chunks: FeaturePieces
+) -> None:
+    """Write ``corpus``, whose own features do not count, with features never all in memory."""
     with ARTEFACT.writing(path) as folder:
         tracklets, chunks = corpus.tracklets, corpus.chunks
         header = {
             "clips": len(corpus),
-            "tracklets": {
-                "rows": len(tracklets.start),
-                "feature_size": tracklets.features.shape[1],
-            },
-            "chunks": {"rows": len(chunks.start), "feature_size": chunks.features.shape[1]},
+            "tracklets": {"rows": len(tracklets.start), "feature_size": of_tracklets.size},
+            "chunks": {"rows": len(chunks.start), "feature_size": of_chunks.size},
             "info": corpus.info,
         }
         ARTEFACT.write_header(folder, header)
@@ -57,37 +104,53 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
             ],
             fields=list(_BOX),
         )
-        _write(folder / "tracklets.parquet", corpus, tracklets, {
+        _write(folder / "tracklets.parquet", corpus, tracklets, of_tracklets, {
             "score": pa.array(tracklets.score),
             "allowed_1": pa.array(tracklets.allowed[:, 0]),
             "allowed_2": pa.array(tracklets.allowed[:, 1]),
             "boxes": pa.ListArray.from_arrays(pa.array(tracklets.box_offsets, pa.int32()), boxes),
         })  # fmt: skip
-        _write(folder / "chunks.parquet", corpus, chunks, {"allowed": pa.array(chunks.allowed)})
+        _write(folder / "chunks.parquet", corpus, chunks, of_chunks, {
+            "allowed": pa.array(chunks.allowed),
+        })  # fmt: skip
 
 
-def _write(path: Path, corpus: Corpus, table: Tracklets | Chunks, more: dict[str, Any]) -> None:
+def _write(
+    path: Path,
+    corpus: Corpus,
+    table: Tracklets | Chunks,
+    features: FeaturePieces,
+    more: dict[str, Any],
+) -> None:
     owner = np.repeat(np.arange(len(corpus), dtype=np.int32), np.diff(table.offsets))
-    size = table.features.shape[1]
-    columns = {
+    columns = pa.table({
         "clip": pa.DictionaryArray.from_arrays(owner, pa.array(corpus.clip_ids, pa.string())),
         "start": pa.array(table.start),
         "end": pa.array(table.end),
         "time": pa.array(table.time),
         "label": pa.array(table.label, mask=table.label == UNKNOWN),
         **more,
-    }
-    if size:
-        columns["feature"] = pa.FixedSizeListArray.from_arrays(
-            pa.array(np.ascontiguousarray(table.features).ravel()), size
-        )
-    pq.write_table(
-        pa.table(columns),
-        path,
-        row_group_size=_ROWS_PER_GROUP,
-        use_dictionary=["clip"],
-        compression={name: "NONE" if name == "feature" else "SNAPPY" for name in columns},
-    )
+    })  # fmt: skip
+    schema = columns.schema
+    if features.size:
+        schema = schema.append(pa.field("feature", pa.list_(pa.float32(), features.size)))
+    compression = {name: "NONE" if name == "feature" else "SNAPPY" for name in schema.names}
+    kind = "tracklet" if isinstance(table, Tracklets) else "chunk"
+    done = 0
+    with pq.ParquetWriter(path, schema, use_dictionary=["clip"], compression=compression) as writer:
+        for group in features.groups():
+            check_features(kind, table, corpus.clip_ids, done, group)
+            rows = columns.slice(done, len(group))
+            if features.size:
+                flat = pa.array(group.ravel())
+                lists = pa.FixedSizeListArray.from_arrays(flat, features.size)
+                rows = rows.append_column(schema.field("feature"), lists)
+            if len(group) or not done:
+                writer.write_table(rows)
+                pa.default_memory_pool().release_unused()  # or it keeps several groups' worth
+            done += len(group)
+    if done != len(table.start):
+        raise CorpusError(f"{path}: there are {done} features for {len(table.start)} {kind}s")
 
 
 def read_header(path: Path) -> dict[str, Any]:
@@ -320,7 +383,7 @@ class _Table:
             raise CorpusError(f"{self.path} has no column 'feature', which every corpus needs")
         features: Array | None = None
         done = 0
-        for batch in self._file.iter_batches(_ROWS_PER_GROUP, columns=["feature"]):
+        for batch in self._file.iter_batches(_MOST_ROWS, columns=["feature"]):
             rows = self._feature_rows(
                 batch.column(0), None if features is None else features.shape[1]
             )
@@ -328,7 +391,11 @@ class _Table:
                 features = np.empty((self.n_rows, rows.shape[1]), np.float32)
             features[done : done + len(rows)] = rows
             done += len(rows)
-        return np.empty((0, 1), np.float32) if features is None else features
+        if features is None:  # no rows: only the schema may tell the size
+            kind = self._file.schema_arrow.field("feature").type
+            size = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
+            return np.empty((0, size), np.float32)
+        return features
 
     def feature_size(self) -> int:
         """How many numbers a feature has; 0 without any rows."""
