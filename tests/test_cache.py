@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from objectstates.cache import ArrayCache, content_digest, digest, write_atomically
+from objectstates.errors import StorageError
+from objectstates.rows import Rows
 
 
 def test_arrays_come_back(tmp_path):
@@ -24,6 +26,39 @@ def test_a_damaged_entry_counts_as_absent(tmp_path, damage):
     path.unlink()
     np.savez(path, a=np.array([{}], dtype=object))  # a pickle is never loaded
     assert cache.get("key") is None
+
+
+def test_tables_go_to_disk_and_come_back_in_groups(tmp_path):
+    cache, rows = ArrayCache(tmp_path), Rows(3, np.float32)
+    table = np.random.default_rng(0).normal(size=(1000, 3)).astype(np.float32)
+    rows.extend(table)
+    cache.put("key", {"table": rows, "plain": table, "times": table[:, 0], "none": Rows(2, int)})
+    np.testing.assert_array_equal(cache.get("key")["table"], table)
+    entry = cache.entry("key")
+    assert entry.is_whole()
+    assert entry.shape("table") == (1000, 3)
+    np.testing.assert_array_equal(entry["plain"], table)
+    assert list(entry.groups("none")) == []
+    for name in ("table", "plain", "times"):
+        groups = list(entry.groups(name, 300))
+        assert list(map(len, groups)) == [300, 300, 300, 100]
+        np.testing.assert_array_equal(np.concatenate(groups), entry[name])
+
+
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
+def test_damage_is_seen_and_named(tmp_path, place):
+    cache = ArrayCache(tmp_path)
+    entry = cache.entry("key")
+    assert not entry.is_whole()
+    cache.put("key", {"a": np.random.default_rng(0).normal(size=(1000, 5))})
+    assert entry.is_whole()
+    path = next(tmp_path.rglob("*.npz"))
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1
+    path.write_bytes(content)
+    assert not entry.is_whole()
+    with pytest.raises(StorageError, match=r"key\.npz cannot be read .*: delete it"):
+        sum(map(len, entry.groups("a")))
 
 
 def test_without_a_folder_nothing_is_kept():

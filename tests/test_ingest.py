@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from objectstates import Corpus, JointDiscovery, cli
-from objectstates.errors import SettingError, VideoError
-from objectstates.ingest import IngestSettings, ingest, settings_of
+from objectstates.errors import SettingError, StorageError, VideoError
+from objectstates.ingest import IngestSettings, ingest, ingest_to, settings_of
 from objectstates.sources import find_clips
 from tests.test_video import bad_file, gray, noise, write_images, write_video
 
@@ -126,6 +126,24 @@ def test_same_bytes_whatever_the_processes(ingested, folder, tmp_path):
     again, _ = ingest(videos_of(folder), with_boxes(folder), processes=2)
     again.save(tmp_path / "two")
     assert files(tmp_path / "one") == files(tmp_path / "two")
+
+
+def test_a_folder_is_written_as_the_corpus_would_be_saved(ingested, folder, tmp_path):
+    corpus, report = ingested
+    clips = videos_of(folder)
+    written, told = ingest_to(tmp_path / "one", clips, with_boxes(folder))
+    corpus.save(tmp_path / "two")
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+    assert told == report
+    assert written.clip_ids == corpus.clip_ids
+    np.testing.assert_array_equal(written.tracklets.start, corpus.tracklets.start)
+    assert written.tracklets.features.shape == (len(corpus.tracklets.start), 0)
+
+
+def test_a_cache_that_cannot_be_made_is_named_before_any_work(folder, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match=r"file/cache cannot be made .*--cache"):
+        ingest(videos_of(folder), with_boxes(folder), cache=tmp_path / "file" / "cache")
 
 
 def test_only_what_changed_is_redone(folder, tmp_path, monkeypatch):

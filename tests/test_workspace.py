@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from objectstates import Corpus, JointDiscovery
+from objectstates import JointDiscovery
 from objectstates.errors import WorkspaceError
 from objectstates.synthetic import synthetic_corpus
 from objectstates.workspace import Workspace
@@ -60,9 +60,7 @@ def test_a_fit_is_repeated_only_if_corpus_or_settings_changed(tmp_path):
     def fit(**settings):
         passes = []
         model = JointDiscovery(max_passes=60, **settings)
-        result, kept = workspace.fit(
-            Corpus.load(workspace.corpus), model, callback=lambda p: passes.append(p) or None
-        )
+        result, kept = workspace.fit(model, callback=lambda p: passes.append(p) or None)
         assert kept == (not passes), "what is said to be kept was computed"
         return result, kept
 

@@ -36,14 +36,14 @@ WHITE = (255, 255, 255)
 def discover(settings: IngestSettings, truth: dict[str, ClipTruth]) -> Result:
     with tempfile.TemporaryDirectory() as place:
         workspace = Workspace(place)
-        corpus, _ = workspace.ingest(
+        workspace.ingest(
             find_clips(sorted(CLIPS.glob("*.mp4"))),
             settings,
             truth=truth,
             cache=cache_folder() / "ingest",
             processes=default_processes(),
         )
-        return workspace.fit(corpus, PAPER)[0]
+        return workspace.fit(PAPER)[0]
 
 
 def clips_with(result: Result, kind: TrackletLabel) -> list[int]:

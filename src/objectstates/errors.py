@@ -11,6 +11,10 @@ class CorpusError(ObjectStatesError):
     """A corpus, or what it is made from, is not what it must be."""
 
 
+class StorageError(ObjectStatesError):
+    """A disk has no room for what is computed, or may not be written to."""
+
+
 class VideoError(ObjectStatesError):
     """A video, a folder of images or a list of clips cannot be read."""
 

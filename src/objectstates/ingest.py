@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -13,30 +13,34 @@ from typing import Any
 import cv2
 import numpy as np
 
-from objectstates.cache import ArrayCache, content_digest, digest
+from objectstates.cache import ArrayCache, Entry, content_digest, digest
 from objectstates.corpus import Array, Corpus
+from objectstates.corpus_io import ARTEFACT, FeaturePieces, write_with_features
 from objectstates.detect.detections import Detector
 from objectstates.detect.registry import load_detector
 from objectstates.engine import Outcome, run_all
-from objectstates.errors import SettingError, VideoError
+from objectstates.errors import SettingError, StorageError, VideoError
 from objectstates.features.backbones import Backbone, load_backbone
 from objectstates.features.chunks import chunk_windows
 from objectstates.features.codebook import (
+    ROWS_AT_ONCE,
     Codebook,
     DescriptorSample,
     learn_codebook,
     merge_samples,
     sample_descriptors,
 )
-from objectstates.observe import DetectionLog, Observation, ObserveSettings, observe
-from objectstates.rows import stacked
+from objectstates.observe import DetectionLog, ObserveSettings, observe
+from objectstates.rows import GROUP, Rows
 from objectstates.settings import ChunkKind
 from objectstates.sources import ClipSpan
+from objectstates.truth import ClipTruth, label_corpus
 from objectstates.video import probe
 
 VERSION = 2  # of what an observation means; a change makes kept ones stale
 
 HOF_WORDS, CONV_WORDS = 2000, 1000  # the paper's
+SAMPLED_AT_ONCE = 50_000  # descriptors
 GPU_BATCH = 128  # frames handed over at once: several passes, whose copies overlap
 
 
@@ -124,6 +128,41 @@ def ingest(
     like : take the codebooks of this corpus instead of learning others, so that what was learned
         on it can label the new clips.
     """
+    with TemporaryDirectory(prefix="objectstates-") as folder:
+        _, report = ingest_to(
+            Path(folder) / "corpus",
+            clips,
+            settings,
+            cache=cache,
+            processes=processes,
+            ray_address=ray_address,
+            like=like,
+            strict=strict,
+            progress=progress,
+        )
+        return Corpus.load(Path(folder) / "corpus"), report
+
+
+def ingest_to(
+    path: Path,
+    clips: Sequence[ClipSpan],
+    settings: IngestSettings,
+    *,
+    truth: Mapping[str, ClipTruth] | None = None,
+    cache: Path | None = None,
+    processes: int = 1,
+    ray_address: str | None = None,
+    like: Corpus | None = None,
+    strict: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[Corpus, Report]:
+    """As :func:`ingest`, but write the corpus as the folder ``path``; returned without features.
+
+    They are never all in memory, whatever the number and the length of the clips.
+
+    truth : what is known of the clips, to label them by.
+    """
+    ARTEFACT.check_target(path)
     if not clips:
         raise VideoError("there is no clip to read")
     if ray_address is not None and cache is None:
@@ -148,7 +187,7 @@ def ingest(
 
     # What was seen goes by way of files, so that no process holds more than it works on.
     with TemporaryDirectory(prefix="objectstates-") as scratch:
-        store = ArrayCache(cache or Path(scratch))
+        store = ArrayCache(_made(cache or Path(scratch)))
         outcomes = run_all(
             partial(_Observer, settings, store, cache is not None, clips),
             clips,
@@ -161,7 +200,15 @@ def ingest(
         failed = tuple((c.id, o.failure) for c, o in zip(clips, outcomes, strict=True) if o.failure)
         if not seen:
             raise VideoError(f"none of {len(clips)} clips could be read, first {failed[0][1]}")
-        corpus, problems = _corpus(seen, store, settings, like)
+        kept = [_Kept(clip, store.entry(value.key)) for clip, value in seen]
+        codebooks = _codebooks(kept, settings, like)
+        facts = {"object": settings.object_name, "ingest": _facts(settings, seen[0][1])}
+        corpus = _without_features(kept, facts, codebooks)
+        if truth is not None:
+            corpus = label_corpus(corpus, truth)
+        features = _stored("tracklet_feature", kept), _of_chunks(kept, codebooks, store.folder)
+        write_with_features(corpus, path, *features)
+        problems = tuple(str(p) for part in kept for p in part.entry["problems"])
     report = Report(
         failed=failed,
         problems=problems,
@@ -170,6 +217,16 @@ def ingest(
         frames=sum(value.frames for _, value in seen),
     )
     return corpus, report
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageError(
+            f"{folder} cannot be made ({problem.strerror}): choose another folder with --cache"
+        ) from problem
+    return folder
 
 
 def settings_of(corpus: Corpus) -> IngestSettings:
@@ -221,7 +278,7 @@ class _Observer:
         seen_as = [settings.max_side, settings.image_fps]
         found_key = digest("detections", VERSION, source, seen_as, detector.fingerprint)
         seen_key = digest("observation", found_key, asdict(settings), self.backbone.fingerprint)
-        if self.reuse and (kept := self.store.get(seen_key)) is not None:
+        if self.reuse and (kept := self.store.entry(seen_key)).is_whole():
             return _Seen(seen_key, int(kept["frames"][0]), True, self.fingerprints)
         known = self.store.get(found_key) if self.reuse else None
         observation, log = observe(
@@ -230,6 +287,7 @@ class _Observer:
             self.backbone,
             settings,
             known_detections=None if known is None else DetectionLog.from_arrays(known),
+            scratch=self.store.folder,
             tick=tick,
         )
         try:
@@ -248,59 +306,62 @@ def _device(settings: IngestSettings) -> str:
     return "cpu" if settings.appearance == "lite0" else settings.device
 
 
-def _corpus(
-    seen: Sequence[tuple[ClipSpan, _Seen]],
-    store: ArrayCache,
-    settings: IngestSettings,
-    like: Corpus | None,
-) -> tuple[Corpus, tuple[str, ...]]:
-    """All that was seen as one corpus, and what could be read only in part.
+# --- from what was seen to a corpus ---------------------------------------------------------------
 
-    One clip's observation at a time is taken from its file; see `stacked` for the rest.
-    """
 
-    def observations() -> Iterator[tuple[ClipSpan, Observation]]:
-        for clip, value in seen:
-            arrays = store.get(value.key)
-            if arrays is None:
-                raise VideoError(
-                    f"{clip.id}: what was seen of it is gone from {store.folder}: run again"
-                )
-            yield clip, Observation(**arrays)
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """What was seen of a clip, in its file."""
 
-    codebooks = _codebooks(observations, settings, like)
+    clip: ClipSpan
+    entry: Entry
+
+
+def _without_features(
+    kept: Sequence[_Kept], info: dict[str, Any], codebooks: dict[str, Codebook]
+) -> Corpus:
+    """All that was seen as one corpus, but for the features."""
     columns: dict[str, list[Array]] = defaultdict(list)
-    spans, problems = [], []
-    for _, observation in observations():
-        spans.append((float(observation.span[0]), float(observation.span[1])))
-        problems += [str(problem) for problem in observation.problems]
-        columns["boxes_of"].append(np.diff(observation.box_offsets))
-        columns["chunks"].append(
-            _bags(observation, codebooks) if codebooks else observation.chunk_feature
-        )
-        for name in ("tracklet_span", "tracklet_score", "tracklet_feature", "boxes", "chunk_span"):
-            columns[name].append(getattr(observation, name))
-        del observation  # the columns alone hold what is in it
+    for part in kept:
+        for name in ("span", "tracklet_span", "tracklet_score", "boxes", "chunk_span"):
+            columns[name].append(part.entry[name])
+        columns["boxes_of"].append(np.diff(part.entry["box_offsets"]))
     per_clip = [list(map(len, columns[name])) for name in ("tracklet_span", "chunk_span")]
-    table = {name: stacked(parts) for name, parts in columns.items()}
+    table = {name: np.concatenate(parts) for name, parts in columns.items()}
     corpus = Corpus.from_arrays(
-        clip_ids=[clip.id for clip, _ in seen],
-        videos=[str(clip.video) for clip, _ in seen],
-        info={"object": settings.object_name, "ingest": _facts(settings, seen[0][1])},
+        clip_ids=[part.clip.id for part in kept],
+        videos=[str(part.clip.video) for part in kept],
+        info=info,
         tracklets_per_clip=per_clip[0],
         tracklet_start=table["tracklet_span"][:, 0],
         tracklet_end=table["tracklet_span"][:, 1],
         tracklet_score=table["tracklet_score"],
-        tracklet_features=table["tracklet_feature"],
+        tracklet_features=np.empty((len(table["tracklet_span"]), 0)),
         chunks_per_clip=per_clip[1],
         chunk_start=table["chunk_span"][:, 0],
         chunk_end=table["chunk_span"][:, 1],
-        chunk_features=table["chunks"],
+        chunk_features=np.empty((len(table["chunk_span"]), 0)),
     )
     box_offsets = np.concatenate([[0], np.cumsum(table["boxes_of"])]).astype(np.int64)
     boxes = replace(corpus.tracklets, boxes=table["boxes"], box_offsets=box_offsets)
+    spans = tuple((float(start), float(end)) for start, end in columns["span"])
     words = {f"{name}_words": codebook.centres for name, codebook in codebooks.items()}
-    return replace(corpus, tracklets=boxes, spans=tuple(spans), arrays=words), tuple(problems)
+    return replace(corpus, tracklets=boxes, spans=spans, arrays=words)
+
+
+def _of_chunks(
+    kept: Sequence[_Kept], codebooks: dict[str, Codebook], scratch: Path | None
+) -> FeaturePieces:
+    if not codebooks:
+        return _stored("chunk_feature", kept)
+    pieces = (bags for part in kept for bags in _bags(part.entry, codebooks, scratch))
+    return FeaturePieces(sum(map(len, codebooks.values())), pieces)
+
+
+def _stored(name: str, kept: Sequence[_Kept]) -> FeaturePieces:
+    """Features as they lie in the clips' files."""
+    size = kept[0].entry.shape(name)[1]
+    return FeaturePieces(size, (rows for part in kept for rows in part.entry.groups(name)))
 
 
 def _facts(settings: IngestSettings, seen: _Seen) -> dict[str, Any]:
@@ -313,13 +374,11 @@ def _facts(settings: IngestSettings, seen: _Seen) -> dict[str, Any]:
     }
 
 
-# --- chunks ---------------------------------------------------------------------------------------
+# --- bags of words --------------------------------------------------------------------------------
 
 
 def _codebooks(
-    observations: Callable[[], Iterator[tuple[ClipSpan, Observation]]],
-    settings: IngestSettings,
-    like: Corpus | None,
+    kept: Sequence[_Kept], settings: IngestSettings, like: Corpus | None
 ) -> dict[str, Codebook]:
     """The paper's words, learned on all clips or taken from ``like``; none for dense chunks."""
     if settings.chunks == "dense":
@@ -327,23 +386,52 @@ def _codebooks(
     sizes = {"hof": HOF_WORDS, "conv": CONV_WORDS}
     if like is not None:
         return {name: Codebook(like.arrays[f"{name}_words"]) for name in sizes}
-    samples: dict[str, list[DescriptorSample]] = {name: [] for name in sizes}
-    for clip, seen in observations():
-        for name, found in samples.items():
-            descriptors = getattr(seen, name).astype(np.float32)
-            found.append(sample_descriptors(clip.id, descriptors, seed=settings.seed))
     return {
-        name: learn_codebook(merge_samples(found), sizes[name], seed=settings.seed)
-        for name, found in samples.items()
+        name: learn_codebook(_sample(name, kept, settings.seed), size, seed=settings.seed)
+        for name, size in sizes.items()
     }
 
 
-def _bags(seen: Observation, codebooks: dict[str, Codebook]) -> np.ndarray:
-    parts = []
+def _sample(name: str, kept: Sequence[_Kept], seed: int) -> DescriptorSample:
+    """The sample of all clips' descriptors, of which no more is in memory than it and a piece."""
+    size = kept[0].entry.shape(name)[1]
+    sample = DescriptorSample(np.empty(0, np.uint64), np.empty((0, size), np.float32))
+    for part in kept:
+        first = 0
+        for rows in part.entry.groups(name, SAMPLED_AT_ONCE):
+            piece = sample_descriptors(part.clip.id, rows, first=first, seed=seed)
+            sample = merge_samples([sample, piece])
+            first += len(rows)
+    return sample
+
+
+def _bags(entry: Entry, codebooks: dict[str, Codebook], scratch: Path | None) -> Iterator[Array]:
+    """The bags of a clip's chunks, some at a time; its words lie on disk, as its descriptors do."""
+    words, windows = [], []
     for name, codebook in codebooks.items():
-        times, descriptors = getattr(seen, f"{name}_time"), getattr(seen, name)
-        order = np.argsort(times, kind="stable")
-        words = codebook.words(descriptors[order].astype(np.float32))
-        windows = chunk_windows(times[order], seen.chunk_span)
-        parts.append(np.stack([codebook.histogram(words[a:b]) for a, b in windows]))
-    return np.concatenate(parts, axis=1).astype(np.float32)
+        words.append(Rows(1, np.int32, scratch))
+        for rows in entry.groups(name, ROWS_AT_ONCE):
+            words[-1].extend(codebook.words(rows.astype(np.float32)))
+        windows.append(_windows(entry, name))
+    for first in range(0, len(windows[0]), GROUP):
+        some = slice(first, first + GROUP)
+        parts = zip(codebooks.values(), words, windows, strict=True)
+        bags = [_histograms(codebook, found, of[some]) for codebook, found, of in parts]
+        yield np.concatenate(bags, axis=1)
+
+
+def _windows(entry: Entry, name: str) -> Array:
+    """Which descriptors are in the window of each chunk, (T, 2); they lie in the order of time."""
+    times, counts = [np.empty(0)], [np.zeros(1, np.int64)]
+    for some in entry.groups(f"{name}_time", SAMPLED_AT_ONCE):
+        moments, count = np.unique(some, return_counts=True)
+        times.append(moments)
+        counts.append(count)
+    windows = chunk_windows(np.concatenate(times), entry["chunk_span"])
+    return np.asarray(np.cumsum(np.concatenate(counts))[windows])
+
+
+def _histograms(codebook: Codebook, words: Rows, windows: Array) -> Array:
+    first, last = int(windows[0, 0]), int(windows[-1, 1])
+    found = words.read(first, last)[:, 0]
+    return np.stack([codebook.histogram(found[a:b]) for a, b in windows - first])

@@ -7,13 +7,15 @@ same one), the appearance of all boxes, and the description of the whole frame.
 The appearance of a tracklet needs its boxes, which are known only when the track has ended, for
 tracks are linked in both directions. So maps and motion are kept until no track to come can reach
 back to them, ten seconds or so: longer tracks are handed out in parts. What is done is added to
-tables that grow. So the memory is flat however long the clip, but for one copy of what comes out.
+tables on disk. So the memory is flat however long the clip, but for times, boxes and detections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -33,7 +35,7 @@ from objectstates.features.motion import (
 )
 from objectstates.features.roi import average, describe_boxes, describe_frames
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
-from objectstates.rows import Rows
+from objectstates.rows import GROUP, Rows
 from objectstates.sources import ClipSpan
 from objectstates.track import Track, Tracker, TrackPiece, cut_tracks
 from objectstates.video import Frame, read_frames
@@ -69,34 +71,34 @@ class ObserveSettings:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What was seen of a clip; plain arrays, so that it can be kept.
+    """What was seen of a clip; plain arrays, so that it can be kept. The large ones lie on disk.
 
     span : (2,) start and end of what could be read, in seconds of the video.
     tracklet_span : (n, 2) start and end; ``tracklet_score`` (n,), ``tracklet_feature`` (n, d).
     boxes : (B, 5) time, x1, y1, x2, y2 in pixels of the video; tracklet i's begin at
         ``box_offsets[i]``.
     chunk_span : (T, 2) start and end; ``chunk_feature`` (T, D), object motion and frame appearance.
-    hof, hof_time, conv, conv_time : the paper's descriptors (k, 108) and (c, C), empty unless asked
-        for.
+    hof, hof_time, conv, conv_time : the paper's descriptors (k, 108) and (c, C) in the order of
+        time, and their times (k, 1) and (c, 1); empty unless asked for.
     frames : (1,) how many were read.
     """
 
     span: Floats
     tracklet_span: Floats
     tracklet_score: Floats
-    tracklet_feature: Floats32
+    tracklet_feature: Rows
     boxes: Floats
     box_offsets: npt.NDArray[np.int64]
     chunk_span: Floats
-    chunk_feature: Floats32
-    hof: npt.NDArray[np.float16]
-    hof_time: Floats
-    conv: npt.NDArray[np.float16]
-    conv_time: Floats
+    chunk_feature: Rows
+    hof: Rows
+    hof_time: Rows
+    conv: Rows
+    conv_time: Rows
     frames: npt.NDArray[np.int64]
     problems: npt.NDArray[np.str_]
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> dict[str, npt.NDArray[Any] | Rows]:
         return dict(vars(self))
 
 
@@ -107,12 +109,14 @@ def observe(
     settings: ObserveSettings,
     *,
     known_detections: DetectionLog | None = None,
+    scratch: Path | None = None,
     tick: Callable[[int], None] = lambda count: None,
 ) -> tuple[Observation, DetectionLog]:
     """Look at all frames of a clip once.
 
     detector : the one for this clip (``Detector.for_clip``).
     known_detections : what it found in an earlier run, to spare it.
+    scratch : folder for what is seen, see `Rows`; the system's temporary one unless given.
     tick : called with the number of frames read since the last call.
     """
     with read_frames(
@@ -124,7 +128,8 @@ def observe(
         image_fps=settings.image_fps,
     ) as reading:
         log = known_detections or DetectionLog()
-        eyes = _Eyes(None if known_detections is not None else detector, log, backbone, settings)
+        unspared = None if known_detections is not None else detector
+        eyes = _Eyes(unspared, log, backbone, settings, scratch)
         for frames in _gulps(reading, settings.batch):
             eyes.see(frames)
             tick(len(frames))
@@ -211,6 +216,7 @@ class _Eyes:
         log: DetectionLog,
         backbone: Backbone,
         settings: ObserveSettings,
+        scratch: Path | None,
     ) -> None:
         self.detector, self.log = detector, log
         self.backbone, self.settings = backbone, settings
@@ -227,7 +233,7 @@ class _Eyes:
         self.fields: list[MotionField] = []
         self.pieces: list[TrackPiece] = []
         self.waiting: list[tuple[TrackPiece, Floats32]] = []
-        self.done = _Done(backbone)
+        self.done = _Done(backbone, scratch)
 
     def see(self, gulp: list[_Due]) -> None:
         looked_at = [due.frame for due in gulp if due.look]
@@ -327,23 +333,27 @@ class _Eyes:
 
 
 class _Done:
-    """What is known of a clip once and for all, in tables that grow."""
+    """What is known of a clip once and for all, in tables that grow on disk."""
 
-    def __init__(self, backbone: Backbone) -> None:
+    def __init__(self, backbone: Backbone, scratch: Path | None) -> None:
         channels = dict(zip(backbone.strides, backbone.channels, strict=True))
         pooled = [channels[stride] for stride in backbone.appearance_strides]
         self._frame_size = backbone.channels[-1]
-        self._spans = Rows(2, np.float64)
-        self._scores = Rows(1, np.float64)
-        self._features = Rows(4 * sum(pooled), np.float32)
-        self._boxes = Rows(5, np.float64)
+        self._scratch = scratch
+        self._spans = self._table(2, np.float64)
+        self._scores = self._table(1, np.float64)
+        self._features = self._table(4 * sum(pooled), np.float32)
+        self._boxes = self._table(5, np.float64)
         self._box_offsets = [0]
-        self._hof, self._hof_time = Rows(HOF_DIM, np.float16), Rows(1, np.float64)
-        self._conv, self._conv_time = Rows(pooled[0], np.float16), Rows(1, np.float64)
+        self._hof, self._hof_time = self._table(HOF_DIM, np.float16), self._table(1, np.float64)
+        self._conv, self._conv_time = self._table(pooled[0], np.float16), self._table(1, np.float64)
+
+    def _table(self, width: int, dtype: npt.DTypeLike) -> Rows:
+        return Rows(width, dtype, self._scratch)
 
     def begin(self, time: float) -> None:
-        self.motion = ChunkAverages(time, OBJECT_MOTION_DIM)
-        self.frames = ChunkAverages(time, self._frame_size)
+        self.motion = ChunkAverages(time, OBJECT_MOTION_DIM, self._scratch)
+        self.frames = ChunkAverages(time, self._frame_size, self._scratch)
 
     def settle(self) -> None:
         self.motion.settle()
@@ -368,20 +378,23 @@ class _Done:
         self._conv_time.extend(np.full(len(cells), time))
 
     def observation(self, start: float, end: float, count: int, problems: list[str]) -> Observation:
-        chunks = [averages.finish(end) for averages in (self.motion, self.frames)]
+        motion, frames = self.motion.finish(end), self.frames.finish(end)
+        chunks = self._table(motion.width + frames.width, np.float32)
+        for pair in zip(motion.groups(GROUP), frames.groups(GROUP), strict=True):
+            chunks.extend(np.concatenate(pair, axis=1))
         return Observation(
             span=np.array([start, end]),
-            tracklet_span=self._spans.finish(),
-            tracklet_score=self._scores.finish()[:, 0],
-            tracklet_feature=self._features.finish(),
-            boxes=self._boxes.finish(),
+            tracklet_span=self._spans.read(),
+            tracklet_score=self._scores.read()[:, 0],
+            tracklet_feature=self._features,
+            boxes=self._boxes.read(),
             box_offsets=np.array(self._box_offsets, np.int64),
             chunk_span=chunk_intervals(start, end),
-            chunk_feature=np.concatenate(chunks, axis=1),
-            hof=self._hof.finish(),
-            hof_time=self._hof_time.finish()[:, 0],
-            conv=self._conv.finish(),
-            conv_time=self._conv_time.finish()[:, 0],
+            chunk_feature=chunks,
+            hof=self._hof,
+            hof_time=self._hof_time,
+            conv=self._conv,
+            conv_time=self._conv_time,
             frames=np.array([count]),
             problems=np.array(problems, dtype=np.str_),
         )

@@ -25,11 +25,11 @@ from objectstates.cache import content_digest, digest
 from objectstates.corpus import Corpus
 from objectstates.discovery import FitProgress, JointDiscovery
 from objectstates.errors import ResultError, WorkspaceError
-from objectstates.ingest import IngestSettings, Progress, Report, ingest
+from objectstates.ingest import IngestSettings, Progress, Report, ingest_to
 from objectstates.report.page import write_report
 from objectstates.result import Result
 from objectstates.sources import ClipSpan
-from objectstates.truth import ClipTruth, label_corpus
+from objectstates.truth import ClipTruth
 
 VERSION = 1
 STATE = "discover.json"
@@ -76,24 +76,24 @@ class Workspace:
         strict: bool = False,
         progress: Callable[[Progress], None] | None = None,
     ) -> tuple[Corpus, Report]:
-        """The corpus of the clips, labelled where the truth is known; ``cache`` is what resumes."""
-        corpus, report = ingest(
+        """The corpus of the clips, labelled where the truth is known; ``cache`` is what resumes.
+
+        It is returned without features, which lie in the folder.
+        """
+        return ingest_to(
+            self.corpus,
             clips,
             settings,
+            truth=truth,
             cache=cache,
             processes=processes,
             ray_address=ray_address,
             strict=strict,
             progress=progress,
         )
-        if truth is not None:
-            corpus = label_corpus(corpus, truth)
-        corpus.save(self.corpus)
-        return corpus, report
 
     def fit(
         self,
-        corpus: Corpus,
         model: JointDiscovery,
         *,
         shards: int | None = None,
@@ -115,7 +115,7 @@ class Workspace:
         if kept is not None and kept.summary.get("fingerprint") == fingerprint:
             return kept, True
         if shards is None:
-            model.fit(corpus, callback=callback)
+            model.fit(Corpus.load(self.corpus), callback=callback)
         else:
             place = scratch or self.corpus.parent
             model.fit_folder(

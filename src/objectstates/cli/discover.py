@@ -146,7 +146,6 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
     configuration = effective("discover", options)
     with warnings_in_a_line(), progress_line() as told:
         result, fit_kept = workspace.fit(
-            corpus,
             model,
             shards=options["shards"] if options["out_of_core"] else None,
             scratch=options["scratch"],

@@ -80,20 +80,18 @@ def ingest(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Turn videos into the corpus that fit reads."""
-    from objectstates.corpus import Corpus
-    from objectstates.corpus_io import ARTEFACT
-    from objectstates.ingest import ingest, settings_of
+    from objectstates.corpus_io import ARTEFACT, read_without_features
+    from objectstates.ingest import ingest_to, settings_of
     from objectstates.sources import find_clips
 
     ARTEFACT.check_target(out)
-    model = Corpus.load(like) if like is not None else None
+    model = read_without_features(like) if like is not None else None
     settings = settings_of(model) if model is not None else settings_from(call.params)
     spans = find_clips(videos or [], clips)
     with observing() as watch:
-        corpus, report = ingest(
-            spans, settings, **means_from(call.params), like=model, progress=watch
+        corpus, report = ingest_to(
+            out, spans, settings, **means_from(call.params), like=model, progress=watch
         )
-    corpus.save(out)
     tell(report)
     show(
         {

@@ -5,6 +5,8 @@ The paper's 10 and 30 frames, in seconds at its 25 frames a second, whatever a v
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 
@@ -82,13 +84,14 @@ class ChunkAverages:
 
     start : seconds; where the clip begins.
     size : numbers in a sample.
+    folder : where the averages lie, see `Rows`.
     """
 
-    def __init__(self, start: float, size: int) -> None:
+    def __init__(self, start: float, size: int, folder: Path | None = None) -> None:
         self.start, self.size = start, size
         self._times: list[float] = []
         self._values: list[npt.NDArray[np.floating]] = []
-        self._averages = Rows(size, np.float32)
+        self._averages = Rows(size, np.float32, folder)
 
     def add(self, time: float, value: npt.NDArray[np.floating]) -> None:
         self._times.append(time)
@@ -109,10 +112,10 @@ class ChunkAverages:
         if unneeded > 0:
             del self._times[:unneeded], self._values[:unneeded]
 
-    def finish(self, end: float) -> Floats32:
+    def finish(self, end: float) -> Rows:
         """(T, size) averages of the chunks of a clip that ends there."""
         self._average(chunk_intervals(self.start, end)[len(self._averages) :])
-        return self._averages.finish()
+        return self._averages
 
     def _average(self, chunks: Floats) -> None:
         values = np.reshape(self._values, (-1, self.size))
