@@ -1,21 +1,24 @@
 """How fast videos become a corpus: ``python -m benchmarks.ingest [--videos FOLDER]``.
 
 On 320 x 240 at 25 fps: milliseconds per frame of each stage on one core, the whole with two
-processes as a multiple of real time and of pure decoding, and the peak memory for ten seconds and
-for half an hour of video. Without videos of your own, some are drawn.
+processes as a multiple of real time and of pure decoding, and the peak memory of the command for
+ten seconds, a minute and half an hour of video. Without videos of your own, some are drawn.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import multiprocessing
 import shutil
+import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -127,21 +130,32 @@ def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
     return {**rows, "total": 1e3 * total / report.frames}
 
 
-def peak_memory(clip: ClipSpan, settings: IngestSettings) -> float:
-    """Megabytes at the peak of one process that ingests one clip and saves the corpus."""
+def peak_memory(video: Path, out: Path, *options: str) -> float:
+    """Megabytes at the peak of ``objectstates ingest`` of a video to ``out``, in one process."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_measure_memory, args=(clip, settings, theirs))
-    process.start()
-    peak = ours.recv()
-    process.join()
+    ours, theirs = context.Pipe(duplex=False)
+    with tempfile.TemporaryDirectory(prefix="objectstates-") as cache:
+        words = ["ingest", str(video), "--out", str(out), "--cache", cache, "--processes", "1"]
+        words += options
+        process = context.Process(target=_measure_memory, args=(words, theirs))
+        process.start()
+        theirs.close()
+        peak = ours.recv()
+        process.join()
     return float(peak)
 
 
-def _measure_memory(clip: ClipSpan, settings: IngestSettings, pipe: Any) -> None:
-    corpus, _ = ingest([clip], settings)
-    with tempfile.TemporaryDirectory() as folder:
-        corpus.save(Path(folder) / "corpus")
+def _measure_memory(words: list[str], pipe: Connection) -> None:
+    """Run a command here, and send the most memory that was ever resident."""
+    from objectstates import cli
+
+    sys.argv = ["objectstates", *words]
+    try:
+        with redirect_stdout(io.StringIO()):
+            cli.main()
+    except SystemExit as end:
+        if end.code:
+            raise
     lines = Path("/proc/self/status").read_text().splitlines()
     peak = next(line for line in lines if line.startswith("VmHWM"))
     pipe.send(int(peak.split()[1]) / 1024)
@@ -153,29 +167,45 @@ def main() -> None:
     parser.add_argument("--detector", help="instead of boxes that cost nothing")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--long", type=float, default=1800, help="seconds of the long video")
+    parser.add_argument("--memory", action="store_true", help="measure the peak memory alone")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="objectstates-"))
     try:
-        report = measure(options, folder)
+        report = {} if options.memory else measure_speed(options, folder)
+        report["peak_mb"] = measure_memory(options, folder)
     finally:
         shutil.rmtree(folder)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "ingest.json").write_text(json.dumps(report, indent=1) + "\n")
+    name = "ingest_memory.json" if options.memory else "ingest.json"
+    (RESULTS / name).write_text(json.dumps(report, indent=1) + "\n")
     show(report)
 
 
-def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def measure_memory(options: argparse.Namespace, folder: Path) -> dict[str, float]:
+    """Megabytes at the peak, by the length of the video."""
+    peaks = {}
+    (folder / "long").mkdir()
+    for seconds in (10, 60, options.long):
+        name = f"{seconds:g} s"
+        clip = ClipSpan(name, draw_video(folder / "long" / f"{seconds:g}.mp4", seconds, 101))
+        boxes = write_boxes(folder / "long", [clip], {name: round(seconds * FPS)})
+        detector = options.detector or f"boxes:{boxes / f'{seconds:g}.csv'}"
+        if not peaks:
+            peak_memory(clip.video, folder / "corpus", "--detector", detector)  # compile all once
+        peaks[name] = peak_memory(clip.video, folder / "corpus", "--detector", detector)
+    return peaks
+
+
+def measure_speed(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     if options.videos is None:
         for i in range(6):
             draw_video(folder / f"clip{i}.mp4", 15, i)
     clips = find_clips([options.videos or folder])
-    short = ClipSpan("short", draw_video(folder / "short.mp4", 10, 100))
-    long = ClipSpan("long", draw_video(folder / "long.mp4", options.long, 101))
-    frames = {clip.id: decode(clip.video) for clip in [*clips, short, long]}
+    frames = {clip.id: decode(clip.video) for clip in clips}
     (folder / "boxes").mkdir()
-    boxes = write_boxes(folder / "boxes", [*clips, short, long], frames)
+    boxes = write_boxes(folder / "boxes", clips, frames)
     settings = IngestSettings(detector=options.detector or f"boxes:{boxes}")
-    ingest([short], settings)  # compile and load everything once
+    ingest(clips[:1], settings)  # compile and load everything once
     decoding, whole = [], []
     total = sum(frames[clip.id] for clip in clips)
     for _ in range(3):
@@ -195,10 +225,6 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "wall_seconds": median(whole),
         "times_real_time": seconds / median(whole),
         "to_pure_decoding": median(whole) / median(decoding),
-        "peak_mb": {
-            "10 s": peak_memory(short, settings),
-            f"{options.long:g} s": peak_memory(long, settings),
-        },
     }
 
 
@@ -207,21 +233,20 @@ def show(report: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = Console()
-    table = Table("stage, one process", "ms/frame")
-    for stage, ms in report["ms_per_frame"].items():
-        table.add_row(stage, f"{ms:.2f}")
-    console.print(table)
-    console.print(
-        f"{report['video_seconds']:.0f} s of video in {report['wall_seconds']:.1f} s with "
-        f"{report['processes']} processes: {report['times_real_time']:.1f} x real time, "
-        f"{report['to_pure_decoding']:.0f} x pure decoding"
-    )
-    shortest = next(iter(report["peak_mb"].values()))
-    for length, peak in report["peak_mb"].items():
+    if "ms_per_frame" in report:
+        table = Table("stage, one process", "ms/frame")
+        for stage, ms in report["ms_per_frame"].items():
+            table.add_row(stage, f"{ms:.2f}")
+        console.print(table)
         console.print(
-            f"peak memory of one process, {length} of video: {peak:.0f} MB, "
-            f"{peak / shortest:.2f} x the first"
+            f"{report['video_seconds']:.0f} s of video in {report['wall_seconds']:.1f} s with "
+            f"{report['processes']} processes: {report['times_real_time']:.1f} x real time, "
+            f"{report['to_pure_decoding']:.0f} x pure decoding"
         )
+    table = Table("video", "peak memory, one process", "to that of 60 s")
+    for length, peak in report["peak_mb"].items():
+        table.add_row(length, f"{peak:.0f} MB", f"{peak / report['peak_mb']['60 s']:.3f}")
+    console.print(table)
 
 
 if __name__ == "__main__":

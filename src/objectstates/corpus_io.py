@@ -36,6 +36,7 @@ ARRAYS = "arrays.npz"
 _NO_FEATURES = {"feature_size": 0}
 _MOST_ROWS = 256  # in a row group; writers and readers hold a few groups beside the corpus
 _GROUP_BYTES = 2 << 20  # and about the most of features: to write them takes ten times as much
+_PAGE_BYTES = 1 << 16  # of a row group, several of which are held while they are written
 _BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
 
 
@@ -137,7 +138,9 @@ def _write(
     compression = {name: "NONE" if name == "feature" else "SNAPPY" for name in schema.names}
     kind = "tracklet" if isinstance(table, Tracklets) else "chunk"
     done = 0
-    with pq.ParquetWriter(path, schema, use_dictionary=["clip"], compression=compression) as writer:
+    with pq.ParquetWriter(
+        path, schema, use_dictionary=["clip"], compression=compression, data_page_size=_PAGE_BYTES
+    ) as writer:
         for group in features.groups():
             check_features(kind, table, corpus.clip_ids, done, group)
             rows = columns.slice(done, len(group))
