@@ -56,7 +56,7 @@ def test_long_clips_are_worked_on_in_parts(look, monkeypatch):
 
     def counted(eyes, *args):
         settle(eyes, *args)
-        kept.append(len(eyes.maps))
+        kept.append(len(eyes.looks))
 
     monkeypatch.setattr(_Eyes, "_settle", counted)
     whole, _ = look()
