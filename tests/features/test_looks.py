@@ -185,5 +185,5 @@ def test_resnet50_looks_at_the_papers_map() -> None:
         backbone = resnet50(pretrained=False)
     except MissingExtraError as error:
         pytest.skip(str(error))
-    frames = noise(2)[:, :70, :96]
-    assert_look_fits_maps(backbone.look(list(frames)), backbone.maps(np.ascontiguousarray(frames)))
+    frames = noise(2)
+    assert_look_fits_maps(backbone.look(list(frames)), backbone.maps(frames))
