@@ -242,13 +242,15 @@ class Stages:
 def staged(backbone: TorchBackbone, device: str) -> Iterator[Stages]:
     """The stages of a backbone's looks, timed."""
     stages = Stages(device)
-    parts = [(backbone, "_map", "forward"), (torch_looks, "describe", "pooling")]
+    parts = [(backbone, "_map", "forward"), (torch_looks, "_pooled", "pooling")]
     if backbone._stage is not None:
         parts += [(backbone._stage, "_sent", "copy to device"), (torch_looks, "_to_host", "back")]
     with ExitStack() as stack:
         for owner, name, stage in parts:
             timed = stages.on_device(stage, getattr(owner, name))
             stack.enter_context(patch.object(owner, name, timed))
+        timed = stages.on_host("weights", torch_looks._shares)
+        stack.enter_context(patch.object(torch_looks, "_shares", timed))
         if backbone._stage is not None:
             timed = stages.on_host("staging", backbone._stage._staged)
             stack.enter_context(patch.object(backbone._stage, "_staged", timed))
@@ -371,7 +373,7 @@ def show(rows: list[dict[str, Any]]) -> None:
     line("host busy with a batch, ms", (f"{row['queued_ms']:.2f}" for row in rows))
     line("  of, until it is done", (f"{row['done_ms']:.2f}" for row in rows))
     print("one stage after another, microseconds per frame (share)")
-    for stage in ("decode", "staging", "copy to device", "forward", "pooling", "back"):
+    for stage in ("decode", "staging", "copy to device", "forward", "weights", "pooling", "back"):
         line(f"  {stage}", (_share(row["us_per_frame"], stage) for row in rows))
 
 

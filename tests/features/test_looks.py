@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -171,6 +172,17 @@ def test_maps_beyond_the_bound_wait_on_the_host(
     assert_alike(looks[2], looks[0], random_boxes([1, 3]))
     del looks
     assert type(convolution.look(frames)) is torch_looks.TorchLook, "room again"
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 9])
+def test_threads_fill_a_buffer_in_order(count: int) -> None:
+    frames = list(noise(count))
+    out = np.zeros((count, *SIZE, 3), np.uint8)
+    with ThreadPoolExecutor(torch_backbones.FILLERS) as threads:
+        torch_backbones.fill(out, frames, threads)
+        np.testing.assert_array_equal(out, frames)
+        with pytest.raises(ValueError, match="shape"):
+            torch_backbones.fill(out, [*frames[1:], frames[0][1:]], threads)
 
 
 def test_frames_of_several_sizes_are_refused(convolution: TorchBackbone) -> None:

@@ -95,32 +95,50 @@ def describe(
     for start in range(filled[0], filled[-1] + 1, block):
         some = slice(start, min(start + block, filled[-1] + 1))
         if any(map(len, boxes[some])):
-            parts.append(_describe_block(values[some], stride, size, boxes[some], context, grid))
+            shares = _shares(boxes[some], values.shape, stride, size, context, grid)
+            parts.append(_pooled(values[some], *shares))
     return torch.cat(parts)
 
 
-def _describe_block(
-    values: Any,
+def _shares(
+    boxes: Sequence[Boxes],
+    shape: tuple[int, ...],
     stride: int,
     size: tuple[int, int],
-    boxes: Sequence[Boxes],
     context: float,
     grid: int,
-) -> Any:
-    """One product for all frames, as if each had as many boxes as the one with most of them."""
-    import torch
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """The share of each row and column of cells in the bins of boxes, and which boxes there are.
 
-    count, height, width, channels = values.shape
+    As if each of B frames had n boxes, as many as the one with most of them: (B, n, grid, h),
+    (B, n, grid, w), and the indices of the true ones among all B n. (Products of one size for all
+    frames are what a GPU is good at; those of boxes that are not there are zero.)
+    """
+    _, height, width, _ = shape
     most = max(map(len, boxes))
     cells = enlarge(np.concatenate([np.reshape(b, (-1, 4)) for b in boxes]), context, size)
     cells = cells / stride - 0.5
     rows = np.concatenate([i * most + np.arange(len(found)) for i, found in enumerate(boxes)])
-    down = np.zeros((count * most, grid, height), np.float32)
-    across = np.zeros((count * most, grid, width), np.float32)
-    down[rows] = bin_weights(cells[:, 1], cells[:, 3], height, grid)
-    across[rows] = bin_weights(cells[:, 0], cells[:, 2], width, grid)
+    down = np.zeros((len(boxes), most, grid, height), np.float32)
+    across = np.zeros((len(boxes), most, grid, width), np.float32)
+    down.reshape(-1, grid, height)[rows] = bin_weights(cells[:, 1], cells[:, 3], height, grid)
+    across.reshape(-1, grid, width)[rows] = bin_weights(cells[:, 0], cells[:, 2], width, grid)
+    return down, across, rows
+
+
+def _pooled(
+    values: Any,
+    down: npt.NDArray[np.float32],
+    across: npt.NDArray[np.float32],
+    rows: npt.NDArray[np.int64],
+) -> Any:
+    """Mean over each bin of the boxes, (N, grid² C), all bins of a box together of length 1."""
+    import torch
+
+    count, most, grid, height = down.shape
+    width, channels = across.shape[-1], values.shape[-1]
     down, across, rows = (_sent(array, values.device) for array in (down, across, rows))
-    weights = down[:, :, None, :, None] * across[:, None, :, None, :]
+    weights = down[:, :, :, None, :, None] * across[:, :, None, :, None, :]
     weights = weights.reshape(count, most * grid**2, height * width)
     pooled = torch.bmm(weights, values.reshape(count, height * width, channels).float())
     pooled = pooled.reshape(count * most, grid**2 * channels)[rows]
