@@ -118,7 +118,7 @@ class Decoders:
         context = multiprocessing.get_context("spawn")
         self._shape = (batch, *SIZE, 3)
         self._slots = [
-            SharedMemory(create=True, size=int(np.prod(self._shape))) for _ in range(3 * processes)
+            SharedMemory(create=True, size=int(np.prod(self._shape))) for _ in range(2 * processes)
         ]
         self._free, self._full = context.Queue(), context.Queue()
         for slot in self._slots:
@@ -337,7 +337,7 @@ def measure(
     cuda = device.startswith("cuda")
     backbone = make(device, 1 if cuda else len(os.sched_getaffinity(0)))
     rng = np.random.default_rng(0)
-    sizes = [BATCH] * 8 if cuda else [BATCH // 4]
+    sizes = [BATCH] * 8 if cuda else [8]
     batches = [list(rng.integers(0, 255, (size, *SIZE, 3), np.uint8)) for size in sizes]
     count = sum(sizes)
     whole = np.concatenate([np.stack(batch) for batch in batches])

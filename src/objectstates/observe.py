@@ -5,9 +5,10 @@ taken, and 5 times a second one forward pass of the backbone serves the detector
 same one), the appearance of all boxes, and the description of the whole frame.
 
 The appearance of a tracklet needs its boxes, which are known only when the track has ended, for
-tracks are linked in both directions. So maps and motion are kept until no track to come can reach
-back to them, ten seconds or so: longer tracks are handed out in parts. What is done is added to
-tables that grow. So the memory is flat however long the clip, but for one copy of what comes out.
+tracks are linked in both directions. So looks (the maps of frames, on the GPU if the backbone runs
+there) and motion are kept until no track to come can reach back to them, ten seconds or so: longer
+tracks are handed out in parts. What is done is added to tables that grow. So the memory is flat
+however long the clip, but for one copy of what comes out.
 """
 
 from __future__ import annotations
