@@ -1,4 +1,4 @@
-"""What a GPU gives: ``python -m benchmarks.gpu [--device cuda] [--videos FOLDER]``.
+"""What a GPU gives: ``python -m benchmarks.gpu [--devices cuda cpu] [--videos FOLDER]``.
 
 Frames of 320 x 240 per second, for the paper's ResNet-50 and for DINOv2-small with random weights
 (their speed is that of the real ones), and what share of the network's own rate is left of
@@ -385,7 +385,7 @@ def _share(times: dict[str, float], stage: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--devices", nargs="+", default=["cuda", "cpu"])
     parser.add_argument("--videos", type=Path, help="a folder of 320 x 240 videos")
     parser.add_argument("--frames", type=int, default=24_000, help="decoded on the way, at least")
     parser.add_argument("--processes", type=int, help="that decode; two fewer than cores")
@@ -406,12 +406,11 @@ def main() -> None:
         videos = [clip.video for clip in find_clips([arguments.videos or folder])]
         many = videos * -(-arguments.frames // frames_in(videos))
         for name in arguments.networks:
-            if arguments.device != "cpu":
-                rows.append(measure(makes[name], arguments.device, many, processes, 3))
+            for device in arguments.devices:
+                some = (videos[:1], 1, 1) if device == "cpu" else (many, processes, 3)
+                rows.append(measure(makes[name], device, *some))
                 keep(rows, arguments.out)
-            rows.append(measure(makes[name], "cpu", videos[:1], 1, 1))
-            keep(rows, arguments.out)
-            show(rows)
+                show(rows)
     finally:
         shutil.rmtree(folder)
 
