@@ -1,31 +1,59 @@
-"""What a GPU gives: ``python -m benchmarks.gpu [--device cuda]``.
+"""What a GPU gives: ``python -m benchmarks.gpu [--devices cuda cpu] [--videos FOLDER]``.
 
-Maps of 320 x 240 frames per second, for the paper's ResNet-50 and for DINOv2-small with random
-weights (their speed is that of the real ones): the network alone on frames that lie on the device,
-and the whole way of a batch, from frames in host memory to maps in host memory, with and without
-the pooling of boxes. The ratio says how much of the GPU's rate is left. The CPU stands beside it.
+Frames of 320 x 240 per second, for the paper's ResNet-50 and for DINOv2-small with random weights
+(their speed is that of the real ones), and what share of the network's own rate is left of
+
+- the network alone, on frames that lie on the device;
+- whole maps brought to host memory;
+- ten boxes per frame described, as in an ingest, from frames in host memory to vectors there;
+- the same from video files, which other processes decode meanwhile.
+
+Then the same one stage after another, each waited for: its time and its share. Stages of the device
+are timed by CUDA events, those of the host by its clock. The CPU stands beside it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
+import shutil
+import tempfile
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain, islice
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
-from objectstates.features.backbones import at_strides
-from objectstates.features.roi import describe_boxes
-from objectstates.features.torch_backbones import PART, TorchBackbone, resnet50
+from objectstates.features import torch_backbones, torch_looks
+from objectstates.features.backbones import Image, Look
+from objectstates.features.torch_backbones import TorchBackbone, resnet50
+from objectstates.sources import find_clips
+from objectstates.video import read_frames
 
 RESULTS = Path(__file__).parent / "results"
 SIZE = (240, 320)
-BATCHES = (1, 64, 128, 512)
-BOXES = 5  # per frame
+BATCH = torch_backbones.PART
+BOXES = 10  # per frame
+Make = Callable[..., TorchBackbone]
+
+
+# --- networks -------------------------------------------------------------------------------------
+
+
+def random_resnet50(device: str, threads: int = 1) -> TorchBackbone:
+    import torch
+
+    torch.manual_seed(0)
+    return resnet50(device, threads, pretrained=False)
 
 
 def dinov2_small(device: str, threads: int = 1) -> TorchBackbone:
@@ -47,7 +75,107 @@ def dinov2_small(device: str, threads: int = 1) -> TorchBackbone:
     )  # fmt: skip
 
 
-def rate(work: Callable[[], object], frames: int, seconds: float = 1.0, repeats: int = 5) -> float:
+# --- the road from frames to vectors --------------------------------------------------------------
+
+
+def random_boxes(count: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(1)
+    corners = rng.uniform(0, 140, (count, BOXES, 2))
+    return list(np.concatenate([corners, corners + rng.uniform(40, 90, corners.shape)], axis=2))
+
+
+def described(backbone: TorchBackbone, batches: Iterable[list[Image]]) -> Iterator[int]:
+    """Describe boxes and frames of each batch; yields how many frames.
+
+    One batch is always queued ahead: the device works on it while the host takes what the one
+    before gave.
+    """
+    boxes, before, count = random_boxes(BATCH), None, 0
+    for batch in batches:
+        look = backbone.look(batch)
+        if before is not None:
+            yield taken(before, boxes[:count])
+        before, count = look, len(batch)
+    if before is not None:
+        yield taken(before, boxes[:count])
+
+
+def taken(look: Look, boxes: list[np.ndarray]) -> int:
+    vectors, whole = look.boxes(boxes), look.frames()
+    assert all(np.isfinite(found[0, 0]) for found in vectors)
+    return len(whole)
+
+
+class Decoders:
+    """Processes that decode videos into shared memory, a batch of frames at a time.
+
+    Processes and not threads: the kernels of a network are queued by Python, whose lock many
+    decoding threads would hold when it is needed. A video belongs to one of them, as in an ingest.
+    Entered, all are ready and wait for the first iteration.
+    """
+
+    def __init__(self, videos: list[Path], processes: int, batch: int = BATCH) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._shape = (batch, *SIZE, 3)
+        self._slots = [
+            SharedMemory(create=True, size=int(np.prod(self._shape))) for _ in range(2 * processes)
+        ]
+        self._free, self._full = context.Queue(), context.Queue()
+        for slot in self._slots:
+            self._free.put(slot.name)
+        self._start = context.Barrier(processes + 1)
+        self._processes = [
+            context.Process(
+                target=_decode,
+                args=(videos[i::processes], self._shape, self._free, self._full, self._start),
+            )
+            for i in range(processes)
+        ]
+
+    def __enter__(self) -> Decoders:
+        for process in self._processes:
+            process.start()
+        self._start.wait()
+        return self
+
+    def __iter__(self) -> Iterator[list[Image]]:
+        slots = {slot.name: slot for slot in self._slots}
+        for _ in self._processes:
+            for name, count in iter(self._full.get, None):
+                frames = np.ndarray(self._shape, np.uint8, slots[name].buf)
+                yield list(frames[:count])  # the next is asked for when these are on their way
+                self._free.put(name)
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.join()
+        for slot in self._slots:
+            slot.close()
+            slot.unlink()
+
+
+def _decode(videos: list[Path], shape: tuple[int, ...], free: Any, full: Any, start: Any) -> None:
+    start.wait()
+    frames = chain.from_iterable(map(_images, videos))
+    while batch := list(islice(frames, shape[0])):
+        name = free.get()
+        slot = SharedMemory(name)
+        np.stack(batch, out=np.ndarray((len(batch), *shape[1:]), np.uint8, slot.buf))
+        slot.close()
+        full.put((name, len(batch)))
+    full.put(None)
+
+
+def _images(video: Path) -> Iterator[Image]:
+    with read_frames(video) as frames:
+        for frame in frames:
+            yield frame.image
+
+
+# --- timing ---------------------------------------------------------------------------------------
+
+
+def rate(work: Callable[[], object], frames: int, seconds: float = 0.5, repeats: int = 3) -> float:
     """Median frames per second, each time for about ``seconds``."""
     work()
     begun = time.perf_counter()
@@ -62,62 +190,242 @@ def rate(work: Callable[[], object], frames: int, seconds: float = 1.0, repeats:
     return median(rates)
 
 
-def network_alone(backbone: TorchBackbone, device: str) -> float:
+def synchronise(device: str) -> None:
+    import torch
+
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+class Stages:
+    """Adds up the time of stages: by CUDA events in the stream they are queued in, or the clock."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._clock: dict[str, float] = defaultdict(float)
+        self._events: dict[str, list[tuple[Any, Any]]] = defaultdict(list)
+
+    def on_host(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **options: Any) -> Any:
+            begun = time.perf_counter()
+            result = function(*args, **options)
+            self._clock[stage] += time.perf_counter() - begun
+            return result
+
+        return timed
+
+    def on_device(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        if not self._device.startswith("cuda"):
+            return self.on_host(stage, function)
+        import torch
+
+        def timed(*args: Any, **options: Any) -> Any:
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            first.record()
+            result = function(*args, **options)
+            last.record()
+            self._events[stage].append((first, last))
+            return result
+
+        return timed
+
+    def seconds(self) -> dict[str, float]:
+        synchronise(self._device)
+        on_device = {
+            stage: sum(first.elapsed_time(last) for first, last in events) / 1e3
+            for stage, events in self._events.items()
+        }
+        return {**self._clock, **on_device}
+
+
+@contextmanager
+def staged(backbone: TorchBackbone, device: str) -> Iterator[Stages]:
+    """The stages of a backbone's looks, timed."""
+    stages = Stages(device)
+    parts = [(backbone, "_map", "forward"), (torch_looks, "_pooled", "pooling")]
+    if backbone._stage is not None:
+        parts += [(backbone._stage, "_sent", "copy to device"), (torch_looks, "_to_host", "back")]
+    with ExitStack() as stack:
+        for owner, name, stage in parts:
+            timed = stages.on_device(stage, getattr(owner, name))
+            stack.enter_context(patch.object(owner, name, timed))
+        timed = stages.on_host("weights", torch_looks._shares)
+        stack.enter_context(patch.object(torch_looks, "_shares", timed))
+        if backbone._stage is not None:
+            timed = stages.on_host("staging", backbone._stage._staged)
+            stack.enter_context(patch.object(backbone._stage, "_staged", timed))
+        yield stages
+
+
+# --- measurements ---------------------------------------------------------------------------------
+
+
+def network_alone(backbone: TorchBackbone, device: str, part: int) -> float:
     """Frames per second of the network on bytes that lie on the device."""
     import torch
 
-    frames = torch.zeros((PART, *SIZE, 3), dtype=torch.uint8, device=device)
+    frames = torch.randint(0, 255, (part, *SIZE, 3), dtype=torch.uint8, device=device)
+    passes = 8 if device.startswith("cuda") else 1
 
     def work() -> None:
-        with torch.inference_mode():
-            for _ in range(8):
+        with torch.inference_mode(), torch_backbones.cpu_threads(backbone._threads):
+            for _ in range(passes):
                 backbone._map(frames)
-        torch.cuda.synchronize()
+        synchronise(device)
 
-    return rate(work, 8 * PART)
+    return rate(work, passes * part)
 
 
-def measure(name: str, make: Callable[..., TorchBackbone], device: str) -> dict[str, Any]:
+def one_after_another(
+    backbone: TorchBackbone, device: str, video: Path, batches: list[list[Image]]
+) -> dict[str, float]:
+    """Microseconds per frame of each stage while no other runs; decoding on one core."""
+    frames = sum(map(len, batches))
+    begun = time.perf_counter()
+    decoded = sum(1 for _ in _images(video))
+    decoding = (time.perf_counter() - begun) / decoded
+    with staged(backbone, device) as stages:
+        for batch in batches:
+            look = backbone.look(batch)
+            synchronise(device)
+            taken(look, random_boxes(len(batch)))
+            synchronise(device)
+        spent = stages.seconds()
+    return {"decode": 1e6 * decoding, **{stage: 1e6 * s / frames for stage, s in spent.items()}}
+
+
+def queueing(
+    backbone: TorchBackbone, device: str, batch: list[Image], repeats: int
+) -> dict[str, float]:
+    """Milliseconds for which the host is busy with a batch, and in which the device does it."""
+    host, whole = [], []
+    for _ in range(repeats):
+        synchronise(device)
+        begun = time.perf_counter()
+        look = backbone.look(batch)
+        host.append(time.perf_counter() - begun)
+        look.frames()
+        synchronise(device)
+        whole.append(time.perf_counter() - begun)
+    return {"queued_ms": 1e3 * median(host), "done_ms": 1e3 * median(whole)}
+
+
+def frames_in(videos: list[Path]) -> int:
+    return sum(1 for video in videos for _ in _images(video))
+
+
+def from_files(backbone: TorchBackbone, videos: list[Path], processes: int) -> float:
+    """Frames per second, from the moment when the processes that decode are ready."""
+    with Decoders(videos, processes) as batches:
+        begun = time.perf_counter()
+        count = sum(described(backbone, batches))
+        return count / (time.perf_counter() - begun)
+
+
+def decoding(videos: list[Path], processes: int) -> float:
+    """The same without a network."""
+    with Decoders(videos, processes) as batches:
+        begun = time.perf_counter()
+        count = sum(map(len, batches))
+        return count / (time.perf_counter() - begun)
+
+
+def measure(
+    make: Make, device: str, videos: list[Path], processes: int, repeats: int
+) -> dict[str, Any]:
+    """videos : for a GPU many thousand frames, or the start weighs."""
+    cuda = device.startswith("cuda")
+    backbone = make(device, 1 if cuda else len(os.sched_getaffinity(0)))
     rng = np.random.default_rng(0)
-    backbone = make(device)
-    row: dict[str, Any] = {"backbone": name, "network_alone": network_alone(backbone, device)}
-    for batch in BATCHES:
-        frames = rng.integers(0, 255, (batch, *SIZE, 3), np.uint8)
-        row[f"maps_{batch}"] = rate(lambda frames=frames: backbone.maps(frames), batch)
-    corner = rng.uniform(0, 100, (BOXES, 2))
-    boxes = [np.hstack([corner, corner + 80])] * len(frames)
-
-    def described() -> None:
-        maps = at_strides(backbone.maps(frames), backbone.appearance_strides)
-        describe_boxes(maps, boxes)
-
-    row["boxes_described"] = rate(described, len(frames))
-    row["share_of_network_alone"] = row[f"maps_{BATCHES[-1]}"] / row["network_alone"]
-    on_cpu = make("cpu", threads=1)
-    row["cpu_one_core"] = rate(lambda: on_cpu.maps(frames[:2]), 2, repeats=3)
+    sizes = [BATCH] * 8 if cuda else [8]
+    batches = [list(rng.integers(0, 255, (size, *SIZE, 3), np.uint8)) for size in sizes]
+    count = sum(sizes)
+    whole = np.concatenate([np.stack(batch) for batch in batches])
+    row: dict[str, Any] = {
+        "backbone": backbone.name,
+        "device": device,
+        "network_alone": network_alone(backbone, device, sizes[0]),
+        "maps": rate(lambda: backbone.maps(whole), count),
+        "boxes": rate(lambda: sum(described(backbone, batches)), count),
+        "from_files": median(from_files(backbone, videos, processes) for _ in range(repeats)),
+        "processes": processes,
+        "decoding": decoding(videos, processes),
+        "us_per_frame": one_after_another(backbone, device, videos[0], batches),
+        **queueing(backbone, device, batches[0], 20 if cuda else 3),
+    }
     return row
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    def line(name: str, cells: Iterable[str]) -> None:
+        print(f"{name:34}", *(f"{cell:>20}" for cell in cells))
+
+    line("", (f"{row['backbone']}, {row['device']}" for row in rows))
+    names = {
+        "network_alone": "network alone, frames/s",
+        "maps": "maps in host memory",
+        "boxes": f"{BOXES} boxes per frame described",
+        "from_files": "the same from video files",
+    }
+    for key, name in names.items():
+        line(name, (f"{r[key]:,.1f} ({r[key] / r['network_alone']:4.0%})" for r in rows))
+    line("decoding alone, processes", (f"{r['decoding']:,.0f} in {r['processes']}" for r in rows))
+    line("host busy with a batch, ms", (f"{row['queued_ms']:.2f}" for row in rows))
+    line("  of, until it is done", (f"{row['done_ms']:.2f}" for row in rows))
+    print("one stage after another, microseconds per frame (share)")
+    for stage in ("decode", "staging", "copy to device", "forward", "weights", "pooling", "back"):
+        line(f"  {stage}", (_share(row["us_per_frame"], stage) for row in rows))
+
+
+def _share(times: dict[str, float], stage: str) -> str:
+    if stage not in times:
+        return "-"
+    return f"{times[stage]:,.1f} ({times[stage] / sum(times.values()):4.1%})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--devices", nargs="+", default=["cuda", "cpu"])
+    parser.add_argument("--videos", type=Path, help="a folder of 320 x 240 videos")
+    parser.add_argument("--frames", type=int, default=24_000, help="decoded on the way, at least")
+    parser.add_argument("--processes", type=int, help="that decode; two fewer than cores")
+    parser.add_argument("--networks", nargs="*", default=["resnet50", "dinov2-small"])
     parser.add_argument("--out", type=Path, default=RESULTS / "gpu.json")
     arguments = parser.parse_args()
+    cores = len(os.sched_getaffinity(0))
+    processes = arguments.processes or max(1, cores - 2)
+    makes = {"resnet50": random_resnet50, "dinov2-small": dinov2_small}
+    folder = Path(tempfile.mkdtemp(prefix="objectstates-"))
+    rows = []
+    try:
+        if arguments.videos is None:
+            from benchmarks.ingest import draw_video
+
+            for i in range(8):
+                draw_video(folder / f"clip{i}.mp4", 15, i)
+        videos = [clip.video for clip in find_clips([arguments.videos or folder])]
+        many = videos * -(-arguments.frames // frames_in(videos))
+        for name in arguments.networks:
+            for device in arguments.devices:
+                some = (videos[:1], 1, 1) if device == "cpu" else (many, processes, 3)
+                rows.append(measure(makes[name], device, *some))
+                keep(rows, arguments.out)
+                show(rows)
+    finally:
+        shutil.rmtree(folder)
+
+
+def keep(rows: list[dict[str, Any]], path: Path) -> None:
     import torch
 
-    torch.manual_seed(0)
-    rows = [
-        measure("resnet50", lambda *a, **k: resnet50(*a, **k, pretrained=False), arguments.device),
-        measure("dinov2-small", dinov2_small, arguments.device),
-    ]
-    for name in rows[0]:
-        values = [row[name] for row in rows]
-        print(
-            f"{name:24}", *(f"{v:>14,.2f}" if isinstance(v, float) else f"{v:>14}" for v in values)
-        )
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    facts = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}
-    arguments.out.write_text(json.dumps(facts, indent=1) + "\n")
+    facts = {
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "cores": len(os.sched_getaffinity(0)),
+        "torch": torch.__version__,
+        "rows": rows,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(facts, indent=1) + "\n")
 
 
 if __name__ == "__main__":

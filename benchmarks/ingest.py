@@ -102,7 +102,7 @@ def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
     """Milliseconds per frame of each stage, in one process."""
     from objectstates import observe, video
     from objectstates.detect import boxes, fewshot
-    from objectstates.features import lite0
+    from objectstates.features import lite0, looks
 
     watch = Stopwatch()
     parts = [
@@ -113,8 +113,8 @@ def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
         (lite0.Lite0, "maps", "backbone"),
         (boxes.ClipBoxes, "detect", "detect"),
         (fewshot.FewShotDetector, "detect", "detect"),
-        (observe, "describe_boxes", "appearance of boxes"),
-        (observe, "describe_frames", "appearance of frames"),
+        (looks.HostLook, "boxes", "appearance of boxes"),
+        (looks, "describe_frames", "appearance of frames"),
         (observe, "motion_field", "object motion"),
         (observe, "object_motion", "object motion"),
     ]

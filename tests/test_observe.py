@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from objectstates.detect.boxes import BoxesDetector
+from objectstates.features import torch_backbones
 from objectstates.features.lite0 import Lite0
+from objectstates.features.torch_backbones import TorchBackbone
 from objectstates.observe import DetectionLog, ObserveSettings, _Eyes, observe
 from objectstates.sources import ClipSpan
 from objectstates.video import probe
@@ -42,6 +44,27 @@ def test_batches_change_nothing(look):
     assert_same(look()[0], look(ObserveSettings(batch=7))[0])
 
 
+def test_maps_that_wait_on_a_device_give_the_same(clip, monkeypatch):
+    """In batches of any size, and whether or not there is room for the maps on the device."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra: torch)")
+    torch.manual_seed(0)
+    network = torch.nn.Conv2d(3, 8, 16, 16)
+    backbone = TorchBackbone(network, network, name="tiny", stride=16, channels=8)
+
+    def seen(batch, room):
+        monkeypatch.setattr(torch_backbones, "KEPT_BYTES", room)
+        return observe(*clip, backbone, ObserveSettings(words=True, batch=batch))[0]
+
+    one = seen(1, 1 << 30)
+    assert one.tracklet_feature.shape[1] == 4 * 8
+    assert len(one.tracklet_feature) > 3
+    cells_of_a_look = 2 * 8 * (one.conv.shape[0] // 30)
+    for other in (seen(7, 1 << 30), seen(1, 0), seen(1, 10 * cells_of_a_look)):
+        for name, value in one.arrays().items():
+            if name != "problems":
+                np.testing.assert_allclose(getattr(other, name), value, atol=1e-3, err_msg=name)
+
+
 def test_kept_detections_spare_the_detector_and_change_nothing(look):
     first, log = look()
     again = DetectionLog.from_arrays(log.arrays())
@@ -56,7 +79,7 @@ def test_long_clips_are_worked_on_in_parts(look, monkeypatch):
 
     def counted(eyes, *args):
         settle(eyes, *args)
-        kept.append(len(eyes.maps))
+        kept.append(len(eyes.looks))
 
     monkeypatch.setattr(_Eyes, "_settle", counted)
     whole, _ = look()

@@ -41,7 +41,7 @@ VERSION = 2  # of what an observation means; a change makes kept ones stale
 
 HOF_WORDS, CONV_WORDS = 2000, 1000  # the paper's
 SAMPLED_AT_ONCE = 50_000  # descriptors
-GPU_BATCH = 128  # frames handed over at once: several passes, whose copies overlap
+GPU_BATCH = 128  # frames handed over at once: one pass, while those before are tracked
 
 
 @dataclass(frozen=True)

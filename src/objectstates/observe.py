@@ -5,17 +5,17 @@ taken, and 5 times a second one forward pass of the backbone serves the detector
 same one), the appearance of all boxes, and the description of the whole frame.
 
 The appearance of a tracklet needs its boxes, which are known only when the track has ended, for
-tracks are linked in both directions. So maps and motion are kept until no track to come can reach
-back to them, ten seconds or so: longer tracks are handed out in parts. What is done is added to
-tables on disk. So the memory is flat however long the clip, but for times, boxes and detections.
+tracks are linked in both directions. So looks (the maps of frames, on the GPU if the backbone runs
+there) and motion are kept until no track to come can reach back to them, ten seconds or so: longer
+tracks are handed out in parts. What is done is added to tables on disk. So the memory is flat
+however long the clip, but for times, boxes and detections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from objectstates.cache import Arrays
 from objectstates.detect.detections import Detections, Detector
 from objectstates.errors import VideoError
-from objectstates.features.backbones import Backbone, FeatureMap, at_strides
+from objectstates.features.backbones import Backbone, Look
 from objectstates.features.chunks import ChunkAverages, chunk_intervals
 from objectstates.features.flow import FlowEstimator
 from objectstates.features.motion import (
@@ -33,7 +33,7 @@ from objectstates.features.motion import (
     motion_field,
     object_motion,
 )
-from objectstates.features.roi import average, describe_boxes, describe_frames
+from objectstates.features.roi import average
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
 from objectstates.rows import GROUP, Rows
 from objectstates.sources import ClipSpan
@@ -229,7 +229,7 @@ class _Eyes:
         self.count = 0
         self.scale = (1.0, 1.0)
         # open: tracks to come may reach back to it
-        self.maps: list[tuple[float, tuple[FeatureMap, ...]]] = []
+        self.looks: list[tuple[list[float], Look]] = []  # of batches of frames, at their times
         self.fields: list[MotionField] = []
         self.pieces: list[TrackPiece] = []
         self.waiting: list[tuple[TrackPiece, Floats32]] = []
@@ -237,15 +237,16 @@ class _Eyes:
 
     def see(self, gulp: list[_Due]) -> None:
         looked_at = [due.frame for due in gulp if due.look]
-        found = dict(zip([f.time for f in looked_at], self._detect(looked_at), strict=True))
-        maps = dict(zip([f.time for f in looked_at], self._maps(looked_at), strict=True))
+        times = [frame.time for frame in looked_at]
+        if looked_at:  # a GPU goes to work on them, and is waited for where its answer is needed
+            look = self.backbone.look([frame.image for frame in looked_at])
+            self.looks.append((times, look))
+        found = dict(zip(times, self._detect(looked_at), strict=True))
         for due in gulp:
             frame = due.frame
             if self.first is None:
                 self.first = frame.time
                 self.done.begin(frame.time)
-            if due.look:
-                self._describe(frame.time, maps[frame.time])
             gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
             self.tracker.update(frame.time, gray, found.get(frame.time))
             if self.tracker.cut:
@@ -256,6 +257,8 @@ class _Eyes:
             self.count += 1
             if due.look:
                 self._settle(self.tracker.pop_finished(), self.tracker.settled - 1e-6)
+        if looked_at:
+            self._describe(times, look)
 
     def _detect(self, frames: list[Frame]) -> list[Detections]:
         if self.detector is None:
@@ -265,23 +268,13 @@ class _Eyes:
             self.log.add(frame.time, detections)
         return found
 
-    def _maps(self, frames: list[Frame]) -> list[tuple[FeatureMap, ...]]:
-        """The maps of each frame, from one pass for all."""
-        if not frames:
-            return []
-        together = self.backbone.maps(np.stack([frame.image for frame in frames]))
-        return [
-            tuple(replace(level, values=level.values[i : i + 1]) for level in together)
-            for i in range(len(frames))
-        ]
-
-    def _describe(self, time: float, maps: tuple[FeatureMap, ...]) -> None:
-        kept = at_strides(maps, self.backbone.appearance_strides)
-        self.maps.append((time, tuple(map(_halved, kept))))
-        self.done.frames.add(time, describe_frames(maps[-1:])[0])
+    def _describe(self, times: list[float], look: Look) -> None:
+        """The frames as wholes."""
+        for time, whole in zip(times, look.frames(), strict=True):
+            self.done.frames.add(time, whole)
         if self.settings.words:
-            cells = kept[0].values[0]
-            self.done.add_conv(time, cells.reshape(-1, cells.shape[-1]))
+            for time, cells in zip(times, look.cells(), strict=True):
+                self.done.add_conv(time, cells)
 
     def _move(self, time: float, gray: npt.NDArray[np.uint8]) -> None:
         step = self.flow.update(time, gray)
@@ -306,7 +299,7 @@ class _Eyes:
             self.done.motion.add(motion.time, object_motion(motion, boxes, scores))
         while self.waiting and self.waiting[0][0].start < until:
             self.done.add_tracklet(*self.waiting.pop(0), self.scale)
-        self.maps = [(time, maps) for time, maps in self.maps if time >= until]
+        self.looks = [(times, look) for times, look in self.looks if times[-1] >= until]
         self.pieces = [piece for piece in self.pieces if piece.end > until]
         self.done.settle()
 
@@ -315,15 +308,16 @@ class _Eyes:
 
         One between two looks has no appearance, and is of no use.
         """
-        looks: list[list[Floats32]] = [[] for _ in pieces]
-        for time, kept in self.maps:
-            alive, boxes = _alive(pieces, time)
-            if alive:
-                maps = list(map(_single, kept))
-                described = describe_boxes(maps, [boxes], context=self.settings.context)[0]
-                for index, feature in zip(alive, described, strict=True):
-                    looks[index].append(feature)
-        return [(p, average(seen)) for p, seen in zip(pieces, looks, strict=True) if seen]
+        seen: list[list[Floats32]] = [[] for _ in pieces]
+        for times, look in self.looks:
+            alive = [_alive(pieces, time) for time in times]
+            if not any(indices for indices, _ in alive):
+                continue
+            described = look.boxes([boxes for _, boxes in alive], context=self.settings.context)
+            for (indices, _), features in zip(alive, described, strict=True):
+                for index, feature in zip(indices, features, strict=True):
+                    seen[index].append(feature)
+        return [(p, average(looks)) for p, looks in zip(pieces, seen, strict=True) if looks]
 
     def finish(self, period: float, problems: list[str]) -> Observation:
         if self.first is None:
@@ -373,7 +367,7 @@ class _Done:
         self._hof.extend(hof)
         self._hof_time.extend(np.full(len(hof), time))
 
-    def add_conv(self, time: float, cells: Floats32) -> None:
+    def add_conv(self, time: float, cells: npt.NDArray[np.float16]) -> None:
         self._conv.extend(cells)
         self._conv_time.extend(np.full(len(cells), time))
 
@@ -402,17 +396,6 @@ class _Done:
 
 def _by_start(piece: TrackPiece) -> tuple[float, float, int]:
     return piece.start, piece.end, piece.track
-
-
-def _halved(level: FeatureMap) -> FeatureMap:
-    """In half precision, which is enough to keep."""
-    limit = float(np.finfo(np.float16).max)
-    values = np.clip(level.values, -limit, limit)
-    return replace(level, values=values.astype(np.float16))
-
-
-def _single(level: FeatureMap) -> FeatureMap:
-    return replace(level, values=level.values.astype(np.float32))
 
 
 def _alive(pieces: Iterable[TrackPiece], time: float) -> tuple[list[int], Floats]:

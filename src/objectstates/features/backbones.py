@@ -18,6 +18,9 @@ from objectstates.errors import SettingError
 Images = npt.NDArray[np.uint8]
 """(B, H, W, 3) RGB frames of one size."""
 
+Image = npt.NDArray[np.uint8]
+"""(H, W, 3) RGB."""
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureMap:
@@ -32,6 +35,24 @@ class FeatureMap:
     values: npt.NDArray[np.float32]
     stride: int
     size: tuple[int, int]
+
+
+class Look(Protocol):
+    """What a backbone saw in a batch of B frames; keeps its maps for as long as it lives.
+
+    The network may still be at work on the frames: what is asked of a look waits for it.
+    """
+
+    def frames(self) -> npt.NDArray[np.float32]:
+        """(B, D) frames as wholes, from the coarsest map, see `roi.describe_frames`."""
+
+    def cells(self) -> npt.NDArray[np.float16]:
+        """(B, h * w, C) all cells of the finest map that boxes are described by."""
+
+    def boxes(
+        self, boxes: Sequence[npt.NDArray[np.floating]], *, context: float = ...
+    ) -> list[npt.NDArray[np.float32]]:
+        """For each frame its (n, 4) boxes as (n, D), see `roi.describe_boxes`; n may be 0."""
 
 
 class Backbone(Protocol):
@@ -58,7 +79,10 @@ class Backbone(Protocol):
         """The maps that tell the states of an object apart best; a subset of ``strides``."""
 
     def maps(self, images: Images) -> tuple[FeatureMap, ...]:
-        """Maps of a batch of frames, in the order of ``strides``."""
+        """Maps of a batch of frames, in the order of ``strides``, in host memory."""
+
+    def look(self, frames: Sequence[Image]) -> Look:
+        """The same, kept where they are computed, to describe boxes once these are known."""
 
 
 def load_backbone(

@@ -48,10 +48,8 @@ def describe_boxes(
     out = []
     for index, frame_boxes in enumerate(boxes):
         enlarged = enlarge(frame_boxes, context, maps[0].size)
-        parts = [
-            unit(pool(m.values[index], m.stride, enlarged, grid).reshape(len(enlarged), -1))
-            for m in maps
-        ]
+        pooled = [pool(m.values[index], m.stride, enlarged, grid) for m in maps]
+        parts = [unit(bins.reshape(len(bins), grid**2 * bins.shape[-1])) for bins in pooled]
         out.append(unit(np.concatenate(parts, axis=1)))
     return out
 
@@ -105,8 +103,8 @@ def pool(
     """
     height, width, channels = values.shape
     cells = np.asarray(boxes, np.float64) / stride - 0.5
-    across = _bin_weights(cells[:, 0], cells[:, 2], width, grid).astype(np.float32)
-    down = _bin_weights(cells[:, 1], cells[:, 3], height, grid).astype(np.float32)
+    across = bin_weights(cells[:, 0], cells[:, 2], width, grid).astype(np.float32)
+    down = bin_weights(cells[:, 1], cells[:, 3], height, grid).astype(np.float32)
     rows = values.reshape(height, width * channels)
     out = np.empty((len(cells), grid, grid, channels), np.float32)
     block = max(1, _BLOCK_BYTES // (4 * grid * width * channels))
@@ -117,7 +115,7 @@ def pool(
     return out
 
 
-def _bin_weights(
+def bin_weights(
     start: npt.NDArray[np.float64], end: npt.NDArray[np.float64], count: int, grid: int
 ) -> npt.NDArray[np.float64]:
     """(N, grid, count) share of each of ``count`` cells in the mean over each bin, along one axis.

@@ -1,0 +1,211 @@
+"""Boxes described where the network ran: the numpy of `roi`, written for torch.
+
+Pooling boxes on the GPU spares the copy of the maps to the host, and the host's work on them. The
+numbers are those of `roi` to a millionth: the weights of cells are computed by the same code, on
+the host (they are few), and products are in single precision on both sides.
+
+On a GPU all this runs in a stream of its own, beside the network's work on the frames that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.features.backbones import FeatureMap
+from objectstates.features.looks import HostLook
+from objectstates.features.roi import CONTEXT, GRID, Boxes, Features, bin_weights, enlarge
+from objectstates.torch_support import cpu_threads
+
+BLOCK_BYTES = 256 << 20
+"""Of maps and weights in single precision, at a time."""
+
+
+class TorchLook:
+    """Maps in the memory of a torch device.
+
+    values : (B, h, w, C) float16 tensor, queued to be filled by the current stream.
+    size : height and width of the frames in pixels.
+    side : where pooling runs and copies to the host are made.
+    """
+
+    def __init__(self, values: Any, stride: int, size: tuple[int, int], side: Side) -> None:
+        self._values, self._stride, self._size, self._side = values, stride, size, side
+        self._ready = side.mark(values)
+        height, width = size
+        whole = [np.array([[0.0, 0.0, width, height]])] * len(values)
+        self._whole = self._described(whole, context=1.0, grid=1)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._values.nbytes)
+
+    def frames(self) -> Features:
+        return np.asarray(self._whole.wait(), np.float32)
+
+    def cells(self) -> npt.NDArray[np.float16]:
+        values = self._side.fetch(self._ready, lambda: self._values.flatten(1, 2)).wait()
+        return np.asarray(values, np.float16)
+
+    def boxes(self, boxes: Sequence[Boxes], *, context: float = CONTEXT) -> list[Features]:
+        rows = self._described(boxes, context=context, grid=GRID).wait()
+        return np.split(rows, np.cumsum([len(found) for found in boxes])[:-1])
+
+    def on_host(self) -> HostLook:
+        """The same with its maps in host memory."""
+        values = self._side.fetch(self._ready, lambda: self._values).wait()
+        return HostLook((FeatureMap(values, self._stride, self._size),), self.frames())
+
+    def _described(self, boxes: Sequence[Boxes], *, context: float, grid: int) -> Coming:
+        return self._side.fetch(
+            self._ready,
+            lambda: describe(
+                self._values, self._stride, self._size, boxes, context=context, grid=grid
+            ),
+        )
+
+
+def describe(
+    values: Any,
+    stride: int,
+    size: tuple[int, int],
+    boxes: Sequence[Boxes],
+    *,
+    context: float = CONTEXT,
+    grid: int = GRID,
+) -> Any:
+    """`roi.describe_boxes` for one map: (N, grid² C) float32 tensor, of all frames in turn.
+
+    values : (B, h, w, C) tensor of any precision.
+    boxes : for each frame its (n, 4) boxes; n may be 0.
+    """
+    import torch
+
+    _, height, width, channels = values.shape
+    most = max(map(len, boxes), default=0)
+    cell_bytes = 4 * height * width * (channels + max(1, most) * grid**2)
+    block = max(1, BLOCK_BYTES // cell_bytes)
+    # Nothing is computed for frames before the first and after the last with boxes.
+    filled = [index for index, found in enumerate(boxes) if len(found)] or [0]
+    parts = [values.new_empty((0, grid**2 * channels), dtype=torch.float32)]
+    for start in range(filled[0], filled[-1] + 1, block):
+        some = slice(start, min(start + block, filled[-1] + 1))
+        if any(map(len, boxes[some])):
+            shares = _shares(boxes[some], values.shape, stride, size, context, grid)
+            parts.append(_pooled(values[some], *shares))
+    return torch.cat(parts)
+
+
+def _shares(
+    boxes: Sequence[Boxes],
+    shape: tuple[int, ...],
+    stride: int,
+    size: tuple[int, int],
+    context: float,
+    grid: int,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """The share of each row and column of cells in the bins of boxes, and which boxes there are.
+
+    As if each of B frames had n boxes, as many as the one with most of them: (B, n, grid, h),
+    (B, n, grid, w), and the indices of the true ones among all B n. (Products of one size for all
+    frames are what a GPU is good at; those of boxes that are not there are zero.)
+    """
+    _, height, width, _ = shape
+    most = max(map(len, boxes))
+    cells = enlarge(np.concatenate([np.reshape(b, (-1, 4)) for b in boxes]), context, size)
+    cells = cells / stride - 0.5
+    rows = np.concatenate([i * most + np.arange(len(found)) for i, found in enumerate(boxes)])
+    down = np.zeros((len(boxes), most, grid, height), np.float32)
+    across = np.zeros((len(boxes), most, grid, width), np.float32)
+    down.reshape(-1, grid, height)[rows] = bin_weights(cells[:, 1], cells[:, 3], height, grid)
+    across.reshape(-1, grid, width)[rows] = bin_weights(cells[:, 0], cells[:, 2], width, grid)
+    return down, across, rows
+
+
+def _pooled(
+    values: Any,
+    down: npt.NDArray[np.float32],
+    across: npt.NDArray[np.float32],
+    rows: npt.NDArray[np.int64],
+) -> Any:
+    """Mean over each bin of the boxes, (N, grid² C), all bins of a box together of length 1."""
+    import torch
+
+    count, most, grid, height = down.shape
+    width, channels = across.shape[-1], values.shape[-1]
+    down, across, rows = (_sent(array, values.device) for array in (down, across, rows))
+    weights = down[:, :, :, None, :, None] * across[:, :, None, :, None, :]
+    weights = weights.reshape(count, most * grid**2, height * width)
+    pooled = torch.bmm(weights, values.reshape(count, height * width, channels).float())
+    pooled = pooled.reshape(count * most, grid**2 * channels)[rows]
+    length = torch.linalg.vector_norm(pooled, dim=1, keepdim=True)
+    return pooled / torch.where(length > 0, length, 1.0)
+
+
+def _sent(array: npt.NDArray[Any], device: Any) -> Any:
+    """A small array on the device, without waiting for what is queued there."""
+    import torch
+
+    tensor = torch.from_numpy(array)
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A tensor in host memory that is there once ``arrived``, a CUDA event; None: it is there."""
+
+    values: Any
+    arrived: Any = None
+
+    def wait(self) -> npt.NDArray[Any]:
+        if self.arrived is not None:
+            self.arrived.synchronize()
+        return np.asarray(self.values.numpy())
+
+
+class Side:
+    """Work beside the network's, whose results go to the host.
+
+    On a GPU a stream, which goes before the network's where both have work to do: what it does is
+    little, and the host waits for it. On the CPU nothing runs beside anything.
+    """
+
+    def __init__(self, device: Any, threads: int = 1) -> None:
+        import torch
+
+        self._device, self._threads = device, threads
+        self._stream = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
+
+    def mark(self, values: Any) -> Any:
+        """The moment when what was queued so far, which fills ``values``, is done."""
+        import torch
+
+        if self._stream is None:
+            return None
+        values.record_stream(self._stream)
+        return torch.cuda.current_stream(self._device).record_event()
+
+    def fetch(self, after: Any, work: Callable[[], Any]) -> Coming:
+        """Do some work after a moment that was marked, and bring its tensor to the host."""
+        import torch
+
+        if self._stream is None:
+            with torch.inference_mode(), cpu_threads(self._threads):
+                return Coming(work())
+        with torch.inference_mode(), torch.cuda.stream(self._stream):
+            self._stream.wait_event(after)
+            return Coming(_to_host(work()), self._stream.record_event())
+
+
+def _to_host(values: Any) -> Any:
+    """Queue the copy to page-locked memory."""
+    import torch
+
+    out = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    return out.copy_(values, non_blocking=True)
