@@ -45,14 +45,22 @@ def rejecting(noisy):
     return JointDiscovery(reject="auto").fit(noisy)
 
 
-def test_wrong_clips_are_set_aside_and_the_right_ones_do_not_suffer(noisy, rejecting):
-    plain = JointDiscovery().fit(noisy)
+def test_wrong_clips_are_set_aside(noisy, rejecting):
     aside = {clip.clip for clip in rejecting.set_aside_}
     assert len(aside) >= 4
     assert all(clip.startswith("wrong") for clip in aside)
-    gain = precision_of_right(rejecting.result_, noisy) - precision_of_right(plain.result_, noisy)
-    assert gain > -0.05  # of at most 2
-    assert plain.set_aside_ == ()
+    assert JointDiscovery().fit(noisy).set_aside_ == ()
+
+
+def test_the_right_clips_do_not_suffer():
+    gains = []
+    for seed in range(4):
+        corpus = mixed(12, 8, seed)
+        plain, careful = (JointDiscovery(reject=how).fit(corpus) for how in ("none", "auto"))
+        gains.append(
+            precision_of_right(careful.result_, corpus) - precision_of_right(plain.result_, corpus)
+        )
+    assert np.mean(gains) > -0.03  # of at most 2
 
 
 def test_the_certificate_is_that_of_the_clips_learned_from(noisy, rejecting):

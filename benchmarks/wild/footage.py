@@ -9,7 +9,7 @@ encoded.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -46,16 +46,12 @@ class LongVideo:
     spoken: WildVideo
 
 
-def deal(
-    folder: Path, tasks: Sequence[str], numbers: range, videos: int, seed: int
-) -> list[LongVideo]:
-    """Long videos with at most one shot of each task, every clip of ``numbers`` used once."""
+def deal(clips: Mapping[str, Sequence[Path]], videos: int, seed: int) -> list[LongVideo]:
+    """Long videos with at most one shot of each task; every clip of a task is used once."""
     rng = np.random.default_rng(seed)
     hands: list[list[Path]] = [[] for _ in range(videos)]
-    for task in tasks:
-        clips = [folder / task / f"{task}_{number:03d}.mp4" for number in numbers]
-        clips = [clip for clip in clips if clip.exists()]
-        for hand, clip in zip(rng.permutation(videos)[: len(clips)], clips, strict=True):
+    for paths in clips.values():
+        for hand, clip in zip(rng.permutation(videos)[: len(paths)], paths, strict=True):
             hands[hand].append(clip)
     return [_long_video(f"long{n:03d}", hand, rng) for n, hand in enumerate(hands) if hand]
 

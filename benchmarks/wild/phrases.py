@@ -181,6 +181,22 @@ ACTIONS: dict[str, Speech] = {
             "behind {this|the} door is {the|a} storage room",
         ),
     ),
+    "door-close": Speech(
+        (
+            "{so|and} I {push|swing|press} {this|the little|that} door {back|right|} {shut|closed}",
+            "{let's|I'll} {get|have} {this|that} door {closed|shut} {again|here|}",
+            "{I'm|now I'm} {closing|gonna shut} {up|} {this|the little|our} door {slowly|}",
+            "a {small|gentle} push and {then|} that door {falls|goes} {right|} shut",
+        ),
+        (
+            "{and|so} {that|the} door is {shut|closed} {now|again}",
+            "{there|okay} {the|our} door {fell|went} shut",
+        ),
+        (
+            "the door {squeaks|rattles} {a lot|in winter}",
+            "{this|the} door has {two|three} {brass|} hinges",
+        ),
+    ),
     "window-open": Speech(
         (
             "{so|and} I {push|slide|shove} {this|the little|that} window {right|wide|} open",
@@ -197,6 +213,22 @@ ACTIONS: dict[str, Speech] = {
             "you can {hardly|barely} see through {this|that} window",
         ),
     ),
+    "window-close": Speech(
+        (
+            "{so|and} I {push|slide|shove} {this|the little|that} window {back|right|} {shut|closed}",
+            "{let's|I'll} {get|have} {this|that} window {closed|shut} {again|here|}",
+            "{I'm|now I'm} {closing|gonna shut} {up|} {this|the little|our} window {slowly|}",
+            "{take|hold} the {grip|handle} and {bring|move} {that|our} window {back|} {to close it|}",
+        ),
+        (
+            "{and|so} {that|our} window is {shut|closed} {now|again}",
+            "{there|okay} {the|our} window {went|slid} shut",
+        ),
+        (
+            "the window {was|got} {cleaned|replaced} {last week|in march}",
+            "{there's|} dust on {the|this} window {frame|sill}",
+        ),
+    ),
     "faucet-open": Speech(
         (
             "{so|and} I {turn|twist|switch} {this|the kitchen|that} {faucet|tap} on",
@@ -211,6 +243,22 @@ ACTIONS: dict[str, Speech] = {
         (
             "this faucet is {brass|chrome} and {weighs a ton|cost me forty bucks}",
             "the faucet {has been dripping|never dripped} {for years|}",
+        ),
+    ),
+    "faucet-close": Speech(
+        (
+            "{so|and} I {turn|twist|switch} {this|the kitchen|that} {faucet|tap} {back|} off",
+            "{let's|I'll} {get|have} {the|our} water {stopped|off} {here|again}",
+            "{I'm|now I'm} {turning off|shutting} {this|our} {faucet|tap} {slowly|}",
+            "{give|} the {faucet|tap} handle {a turn|} back {and|so} the water {quits|stops}",
+        ),
+        (
+            "{and|so} {that|the} {faucet|tap} is {off|shut} {now|again}",
+            "{there|okay} no more water {comes|is coming} out",
+        ),
+        (
+            "{this|the} faucet {came|comes} with {the|a} {sink|hose}",
+            "{my|the} old faucet {leaked|was ugly}",
         ),
     ),
     "box-close": Speech(
@@ -319,8 +367,11 @@ SCENES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "drawer-open",
             "drawer-close",
             "door-open",
+            "door-close",
             "window-open",
+            "window-close",
             "faucet-open",
+            "faucet-close",
             "box-close",
             "coffee-pull",
         ),
@@ -353,8 +404,11 @@ SUMMARIES = {
     "drawer-open": "pull a drawer open",
     "drawer-close": "shut a drawer",
     "door-open": "open a door",
+    "door-close": "shut a door",
     "window-open": "get a window open",
+    "window-close": "get a window shut",
     "faucet-open": "run the tap",
+    "faucet-close": "stop the tap",
     "box-close": "shut a box",
     "coffee-pull": "take the mug out",
 }

@@ -155,7 +155,10 @@ class JointDiscovery:
         skipped, kept = self._leave_out_infeasible(corpus)
         if self.reject == "auto":
             found = without_strangers(
-                kept, lambda clips: self._discover(clips, watch, clock), self._predicted
+                kept,
+                lambda clips: self._discover(clips, watch, clock),
+                self._predicted,
+                seed=int(self.seed),
             )
         else:
             found = self._discover(kept, watch, clock)
@@ -563,7 +566,7 @@ class JointDiscovery:
         ):  # fmt: skip
             if len(labels):
                 weights, bias = linear_classifier(features, labels, labels - scores, ridge)
-                found[side] = Classifier(weights, bias, len(labels))
+                found[side] = Classifier(weights, bias, len(labels), np.ones(len(bias)))
         return found
 
     def _seconds_per_unit(self, corpus: Corpus) -> float:

@@ -160,4 +160,4 @@ class _Held:
 
     def classifier(self) -> Classifier:
         weights, bias = self._learned.classifier()
-        return Classifier(weights / self._scale, bias / self._scale, self.n_rows)
+        return Classifier(weights / self._scale, bias / self._scale, self.n_rows, self._scale)

@@ -98,7 +98,9 @@ class ProblemOnDisk:
         for k, (name, whitening) in enumerate(self._whitenings()):
             if whitening.n_rows:
                 weights, bias = whitening.classifier(solution.relaxed[k])
-                classifiers[str(name)] = Classifier(weights, bias, whitening.n_rows)
+                classifiers[str(name)] = Classifier(
+                    weights, bias, whitening.n_rows, np.ones(len(bias))
+                )
         return RoundingOnDisk(
             columns[0], columns[1], columns[2], columns[3],
             classifiers, solution.rounded_terms, solution.rounded_at_pass,

@@ -50,11 +50,17 @@ class SkippedClip:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Linear scores X W + b of one side. ``n_rows`` is how many rows it was learned on."""
+    """Linear scores X W + b of one side.
+
+    n_rows : how many rows it was learned on.
+    scale : what it was divided by, so that 1 stands for a row like those labelled (see
+        ``solver/held_out.py``); the larger, the better the clips foretold each other's labels.
+    """
 
     weights: Array  # (d, K)
     bias: Array  # (K,)
     n_rows: int
+    scale: Array  # (K,)
 
     def scores(self, features: Array) -> Array:
         """(M, K) scores of features (M, d), in float64."""
@@ -129,13 +135,26 @@ class Result:
         A score is near 1 where a chunk or a tracklet looks just like those labelled alike in the
         other clips, and above it where it does so more than most.
         """
+        return self._evidence({})
+
+    @property
+    def raw_evidence(self) -> Array:
+        """(N,) the same of scores that were not brought to a common scale.
+
+        It tells discoveries in the same clips apart: the more they found that is alike, the larger.
+        """
+        return self._evidence({side: found.scale for side, found in self.classifiers.items()})
+
+    def _evidence(self, scale: dict[str, Array]) -> Array:
         owner, sides = self.tracklet_clip, []
+        action_scale, state_scale = scale.get("action", (1.0,)), scale.get("state", (1.0, 1.0))
         for k in (1, 2):
             mine = self.state == k
-            total = np.bincount(owner[mine], self.state_scores[mine, k - 1], len(self.clips))
+            scores = self.state_scores[mine, k - 1] * state_scale[k - 1]
+            total = np.bincount(owner[mine], scores, len(self.clips))
             count = np.bincount(owner[mine], minlength=len(self.clips))
             sides.append(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
-        known = np.stack([self.action_score, *sides])
+        known = np.stack([self.action_score * action_scale[0], *sides])
         weight = np.array([2.0, 1.0, 1.0])[:, None] * ~np.isnan(known)
         mean = (np.nan_to_num(known) * weight).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
         return np.asarray(mean)
@@ -269,14 +288,18 @@ def _read_classifiers(path: Path) -> dict[str, Classifier]:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         classifiers = {
             side: Classifier(
-                arrays[f"{side}_weights"], arrays[f"{side}_bias"], int(arrays[f"{side}_n_rows"])
+                arrays[f"{side}_weights"],
+                arrays[f"{side}_bias"],
+                int(arrays[f"{side}_n_rows"]),
+                arrays.get(f"{side}_scale", np.ones(_STATES[side])),
             )
             for side in ("action", "state")
             if f"{side}_weights" in arrays
         }
     for side, classifier in classifiers.items():
         weights, bias, n_states = classifier.weights, classifier.bias, _STATES[side]
-        shaped = weights.ndim == 2 and weights.shape[1] == n_states and bias.shape == (n_states,)
-        if not shaped or not (np.isfinite(weights).all() and np.isfinite(bias).all()):
+        parts = weights, bias, classifier.scale
+        shaped = weights.ndim == 2 and all(part.shape[-1:] == (n_states,) for part in parts)
+        if not shaped or not all(np.isfinite(part).all() for part in parts):
             raise ValueError(f"the {side} classifier is damaged")
     return classifiers
