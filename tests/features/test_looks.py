@@ -150,6 +150,29 @@ def test_a_look_is_of_the_maps(convolution: TorchBackbone, monkeypatch: pytest.M
     assert_look_fits_maps(convolution.look(list(frames)), maps)
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_recorded_pass_computes_what_the_network_does(waits: bool) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra: torch)")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU is here")
+    network = torch.nn.Conv2d(3, 8, 16, 16)
+
+    def forward(x: Any) -> Any:
+        return network(x) + (float(x[0, 0, 0, 0].item()) if waits else 0.0)
+
+    backbone = TorchBackbone(
+        network, forward, name="recorded", stride=16, channels=8, device="cuda"
+    )
+    frames = [noise(torch_backbones.PART) for _ in range(3)]
+    looks = [backbone.look(list(some)) for some in frames]
+    assert [found is None for found in backbone._recordings.values()] == [waits]
+    for some, look in zip(frames, looks, strict=True):
+        few = backbone.look(list(some[:5]))  # never recorded
+        np.testing.assert_allclose(
+            look.cells()[:5].astype(float), few.cells().astype(float), atol=2e-3
+        )
+
+
 def test_numbers_beyond_half_precision_stay_finite() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed (extra: torch)")
     network = torch.nn.Conv2d(3, 4, 16, 16)

@@ -3,7 +3,8 @@
 Frames go to the device as bytes and are normalised there. On a GPU the network runs in half
 precision, and a batch in parts: while it works on one part, the host hands over the next. A look
 only queues this work and returns; its maps stay on the device, where boxes are pooled (see
-`torch_looks`), so that the GPU is the bound and not the copies, nor Python.
+`torch_looks`), so that the GPU is the bound and not the copies, nor Python. For that the kernels of
+a whole pass are recorded once and then queued as one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
@@ -29,10 +31,7 @@ from objectstates.torch_support import (
 )
 
 PART = 128
-"""Frames per pass. With 64 of 320 x 240 the host was busy for 12 ms with what an H200's network
-does in 7: the kernels of a pass are queued one by one, however many frames there are. More take
-memory, which videos side by side share.
-"""
+"""Frames per pass; more take memory, which videos side by side share."""
 
 FILLERS = 4
 """Threads that copy frames to page-locked memory: one alone copies 20 frames in a millisecond."""
@@ -80,6 +79,7 @@ class TorchBackbone:
         self._stage = _Stage(self._device) if self._cuda else None
         self._side = Side(self._device, threads)
         self._alive: WeakSet[TorchLook] = WeakSet()
+        self._recordings: dict[tuple[int, ...], _Recording | None] = {}
         self._mean = 255 * torch.tensor(mean, device=self._device)
         self._std = 255 * torch.tensor(std, device=self._device)
         self._fill = round(255 * sum(mean) / len(mean))
@@ -133,7 +133,20 @@ class TorchBackbone:
         return self._stage.upload(frames)
 
     def _map(self, frames: Any) -> Any:
-        """(B, H, W, 3) bytes to the (B, h, w, C) map, where the network is."""
+        """(B, H, W, 3) bytes to the (B, h, w, C) map, where the network is.
+
+        It is good until the next is made: a recording writes all its maps to the same place.
+        """
+        shape = tuple(frames.shape)
+        if not self._cuda or len(frames) < PART:
+            return self._computed(frames)
+        if shape not in self._recordings:
+            self._recordings.clear()  # they hold memory, and videos come in few sizes
+            self._recordings[shape] = _record(self._computed, frames)
+        recording = self._recordings[shape]
+        return self._computed(frames) if recording is None else recording.play(frames)
+
+    def _computed(self, frames: Any) -> Any:
         import torch
 
         stride, (height, width) = self.strides[0], frames.shape[1:3]
@@ -142,6 +155,40 @@ class TorchBackbone:
         x = ((frames - self._mean) / self._std).to(self._dtype)
         # Channels last in memory already, as the GPU's convolutions like it best.
         return self._forward(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """The kernels that make ``result`` of what is in ``given``, queued as one."""
+
+    graph: Any
+    given: Any
+    result: Any
+
+    def play(self, values: Any) -> Any:
+        self.given.copy_(values)
+        self.graph.replay()
+        return self.result
+
+
+def _record(work: Callable[[Any], Any], example: Any) -> _Recording | None:
+    """Record ``work`` on tensors like ``example``; None if it waits for the device on its way."""
+    import torch
+
+    given, graph = example.clone(), torch.cuda.CUDAGraph()
+    beside = torch.cuda.Stream(example.device)
+    beside.wait_stream(torch.cuda.current_stream(example.device))
+    with torch.cuda.stream(beside):
+        for _ in range(2):  # libraries choose their kernels and take their memory before
+            work(given)
+    torch.cuda.current_stream(example.device).wait_stream(beside)
+    try:
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            result = work(given)
+    except RuntimeError:
+        torch.cuda.synchronize(example.device)
+        return None
+    return _Recording(graph, given, result)
 
 
 class _Stage:
