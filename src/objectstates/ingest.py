@@ -128,6 +128,8 @@ def ingest(
         raise VideoError("there is no clip to read")
     if ray_address is not None and cache is None:
         raise SettingError("on a Ray cluster, name a cache folder that all its machines see")
+    if ray_address is not None and settings.device.startswith("cuda:"):
+        raise SettingError("on a Ray cluster, which says what GPU each worker has: --device cuda")
     done = frames = 0
 
     def tell() -> None:
@@ -154,6 +156,7 @@ def ingest(
             clips,
             processes=processes,
             ray_address=ray_address,
+            gpu=settings.device.startswith("cuda"),
             on_done=on_done,
             on_ticks=on_ticks,
         )
