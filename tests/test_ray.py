@@ -7,8 +7,10 @@ takes too long fails.
 
 import faulthandler
 import signal
+import sys
 import time
 from functools import partial
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -138,16 +140,26 @@ def test_outcomes_failures_and_deaths_are_those_of_local_processes(nodes, tmp_pa
     assert ticks[-1] >= 1
 
 
+class OnlyHere:
+    """Of a module that the other machines do not have."""
+
+
 class Broken:
     def __init__(self):
         raise RuntimeError("no such library")
 
 
-def test_workers_that_cannot_be_made_say_why_and_leave_no_core_taken(connected):
+def test_workers_that_cannot_be_made_say_why_and_leave_no_core_taken(connected, monkeypatch):
     with pytest.raises(VideoError, match="no such detector") as problem:
         run_all(Unmakeable, [1, 2, 3], ray_address="auto")
-    with pytest.raises(SettingError, match="do not start on the Ray cluster"):
+    with pytest.raises(RuntimeError, match="no such library"):
         run_all(Broken, [1, 2, 3], ray_address="auto")
+    monkeypatch.setattr(OnlyHere, "__module__", "only_here")
+    module = ModuleType("only_here")
+    module.OnlyHere = OnlyHere
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    with pytest.raises(SettingError, match=r"do not start .*only_here.* installed on all its mach"):
+        run_all(OnlyHere, [1, 2, 3], ray_address="auto")
     outcomes = run_all(Squarer, [1, 2, 3], ray_address="auto")
     assert [o.value for o in outcomes] == [1, 4, 9]
     assert problem is not None  # whose traceback held on to the workers, and they to the cores

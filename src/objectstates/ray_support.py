@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from objectstates.errors import MissingExtraError, ObjectStatesError, SettingError
+from objectstates.errors import MissingExtraError, SettingError
 
 PLACING_SECONDS = 600.0  # a cluster may have to start machines first; then waiting is in vain
 _POLL_SECONDS = 0.2
 _ASK_SECONDS = 0.5  # between questions how far workers are
 _PROCESS_DEATHS, _LOSSES = 2, 5  # of one item: by itself it seems, or with its machine
-_FAILED_STARTS = 5  # in a row
+_FAILED_STARTS = 5  # in a row; twice as many as there is room for, for machines die at starts too
 _WORKERS_PER_GPU = 8  # each holds a model of its own in the GPU's memory
 
 
@@ -69,6 +69,12 @@ def first_line(problem: BaseException) -> str:
     """The first line of a message that may be long."""
     lines = str(problem).strip().splitlines()
     return lines[0] if lines else type(problem).__name__
+
+
+def last_line(problem: BaseException) -> str:
+    """The last line of a message: of one with a remote traceback, the error itself."""
+    lines = str(problem).strip().splitlines()
+    return lines[-1].strip() if lines else type(problem).__name__
 
 
 @dataclass(frozen=True)
@@ -212,9 +218,9 @@ class _Team:
             self._machine[worker], problem = self._ray.get(call)
         except self._losses as loss:
             self._failed_starts += 1
-            if self._failed_starts >= _FAILED_STARTS:
+            if self._failed_starts >= max(_FAILED_STARTS, 2 * self._claim.room):
                 raise SettingError(
-                    f"workers do not start on the Ray cluster ({first_line(loss)}): is "
+                    f"workers do not start on the Ray cluster ({last_line(loss)}): is "
                     "objectstates installed on all its machines, in the same version?"
                 ) from None
             return
@@ -268,13 +274,13 @@ class _ItemWorker:
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._ticks = 0
-        self._problem: ObjectStatesError | None = None
+        self._problem: Exception | None = None
         try:
             self._worker = make()
-        except ObjectStatesError as problem:  # the user's to mend, and the same in every process
+        except Exception as problem:  # the same in every process, so that the first to say it ends
             self._problem = problem
 
-    def stand(self) -> tuple[str, ObjectStatesError | None]:
+    def stand(self) -> tuple[str, Exception | None]:
         """The machine it is on, and why it cannot work if it cannot."""
         import ray
 
