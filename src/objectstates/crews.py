@@ -56,17 +56,17 @@ class Memory:
 class LocalCrew:
     """Objects in this process, each worked on by a thread."""
 
-    def __init__(self, members: Sequence[Member]) -> None:
-        self._members = list(members)
-        self._threads = ThreadPoolExecutor(len(self._members))
+    def __init__(self, shards: Sequence[Member]) -> None:
+        self._shards = list(shards)
+        self._threads = ThreadPoolExecutor(len(self._shards))
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self._shards)
 
     def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         calls = [
-            self._threads.submit(getattr(member, method), *given)
-            for member, given in zip(self._members, arguments, strict=True)
+            self._threads.submit(getattr(shard, method), *given)
+            for shard, given in zip(self._shards, arguments, strict=True)
         ]
         return [call.result() for call in calls]
 
@@ -75,8 +75,8 @@ class LocalCrew:
 
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown()
-        for member in self._members:
-            member.close()
+        for shard in self._shards:
+            shard.close()
 
 
 class LostError(Exception):
