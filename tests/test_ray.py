@@ -31,13 +31,14 @@ from tests.test_video import write_video
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'objectstates[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of which there are many
 
-SECONDS = 100  # for a test or the cluster's start; none takes a fifth of it on a quiet machine
+SECONDS = 180  # for a test; none takes a tenth of it on a quiet machine with compiled kernels
+ALL_SECONDS = 1200
 
 
 @pytest.fixture(scope="module", autouse=True)
 def limit():
     """A start that hangs ends in the traceback of every thread, and ends the run."""
-    faulthandler.dump_traceback_later(8 * SECONDS, exit=True)
+    faulthandler.dump_traceback_later(ALL_SECONDS, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
