@@ -42,11 +42,19 @@ class Made:
     before it look like one direction, after it like another, a third of them like neither.
     """
 
-    def __init__(self, folder: Path, n_clips: int, seed: int = 0) -> None:
-        self.n_clips = n_clips
+    def __init__(
+        self,
+        folder: Path,
+        n_clips: int,
+        seed: int = 0,
+        *,
+        state_size: int = STATE_SIZE,
+        action_size: int = ACTION_SIZE,
+    ) -> None:
+        self.n_clips, self.sizes = n_clips, (action_size, state_size)
         rng = np.random.default_rng(seed)
-        looks = rng.standard_normal((4, STATE_SIZE)) / STATE_SIZE**0.5
-        moves = rng.standard_normal((2, ACTION_SIZE)) / ACTION_SIZE**0.5
+        looks = rng.standard_normal((4, state_size)) / state_size**0.5
+        moves = rng.standard_normal((2, action_size)) / action_size**0.5
         self.length = CHUNKS * 0.4
         self.action_time = rng.uniform(0.25, 0.75, n_clips) * self.length
         start = np.sort(rng.uniform(0, self.length - 1, (n_clips, TRACKLETS)), axis=1)
@@ -58,12 +66,12 @@ class Made:
                 after = start[first : first + 256] + 0.45 > times[:, None]
                 other = rng.random(after.shape) < 1 / 3
                 kind = np.where(other, 2, after)
-                rows = looks[3] + looks[kind] + self._noise(rng, (*kind.shape, STATE_SIZE))
+                rows = looks[3] + looks[kind] + self._noise(rng, (*kind.shape, state_size))
                 states.write(self._unit(rows).tobytes())
                 middle = (np.arange(CHUNKS) + 0.5) * 0.4
                 acting = np.abs(middle - times[:, None]) < 0.6
                 rows = moves[0] + acting[:, :, None] * moves[1]
-                rows = rows + self._noise(rng, (*acting.shape, ACTION_SIZE))
+                rows = rows + self._noise(rng, (*acting.shape, action_size))
                 actions.write(self._unit(rows).tobytes())
 
     @staticmethod
@@ -83,7 +91,8 @@ class Made:
         offsets = np.arange(self.n_clips + 1) * CHUNKS
         times = np.tile((np.arange(CHUNKS) + 0.5) * 0.4, self.n_clips)
         action = one_row(offsets, linear=np.zeros((len(times), 1)), times=times)
-        rows = FileRows(self.action_path, ACTION_SIZE), FileRows(self.state_path, STATE_SIZE)
+        paths = self.action_path, self.state_path
+        rows = [FileRows(path, size) for path, size in zip(paths, self.sizes, strict=True)]
         return action, state, *rows
 
 

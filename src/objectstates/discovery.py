@@ -192,6 +192,7 @@ class JointDiscovery:
         *,
         shards: int = 1,
         scratch: str | Path | None = None,
+        processes: bool = False,
         ray_address: str | None = None,
     ) -> JointDiscovery:
         """Discover in the corpus folder ``path`` without ever holding its features in memory.
@@ -203,6 +204,7 @@ class JointDiscovery:
 
         shards : in how many parts, each by a thread of its own, clips are worked on. More than one
             changes the order in which clips are visited, and with it the path of the solver.
+        processes : each shard has a process of its own instead of a thread.
         ray_address : of a Ray cluster, which works on the shards instead of threads; each of its
             machines must see ``path``, and have the folder ``scratch`` if that is given.
         """
@@ -224,6 +226,7 @@ class JointDiscovery:
             state,
             n_shards=shards,
             scratch=scratch,
+            processes=processes,
             ray_address=ray_address,
             solver=self.solver,
             **settings,

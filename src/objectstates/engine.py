@@ -1,8 +1,12 @@
-"""Where work runs: in this process, over local processes, or on a Ray cluster, one item each.
+"""Where work runs: in this process, over local processes, or on a Ray cluster.
 
-Results do not depend on where: items are independent, and come back in the order given. A worker
-that dies (killed, out of memory) takes no other item with it: those in work are tried once more,
-each in a process of its own, and what fails again is reported.
+There are two kinds of work. Items (`run_all`: clips to observe, narrations to search, pictures to
+cut) are independent, and their outcomes come back in the order given. A crew (`crew_of`: the shards
+of a fit) is a few objects that stay, and are asked again and again.
+
+Results do not depend on where. A worker that dies (killed, out of memory) takes no other item with
+it: those in work are tried once more, and what fails again is reported. Of a crew, who dies is made
+anew (``crews.py``).
 """
 
 from __future__ import annotations
@@ -11,12 +15,14 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from objectstates.crews import Crew, LocalCrew, Member, Memory, ProcessCrew, end_with_parent
 from objectstates.errors import ObjectStatesError
 
 Item = TypeVar("Item")
@@ -53,6 +59,7 @@ def run_all(
     *,
     processes: int = 1,
     ray_address: str | None = None,
+    gpu: bool = False,
     on_done: Callable[[int, Outcome[Value]], None] | None = None,
     on_ticks: Callable[[int], None] | None = None,
 ) -> list[Outcome[Value]]:
@@ -60,6 +67,7 @@ def run_all(
 
     make : builds the worker; must be picklable when there are several processes.
     ray_address : of a Ray cluster, on all of which to run instead of in ``processes`` here.
+    gpu : workers use one; a Ray cluster runs them where there are some, several to each.
     on_done : called in this process with an item's index as soon as its outcome is known.
     on_ticks : called in this process, now and then, with all ticks so far.
     """
@@ -73,7 +81,7 @@ def run_all(
     if ray_address is not None:
         from objectstates.ray_support import run_items
 
-        for index in run_items(make, items, ray_address, done, on_ticks):
+        for index in run_items(make, items, ray_address, done, on_ticks, gpu=gpu):
             done(index, Outcome(None, _DIED))
     elif processes <= 1 or len(items) <= 1:
         _run_here(make, items, done, on_ticks)
@@ -83,6 +91,33 @@ def run_all(
             if _run_pool(make, items, [index], 1, done, on_ticks):
                 done(index, Outcome(None, _DIED))
     return [outcome for outcome in outcomes if outcome is not None]
+
+
+@contextmanager
+def crew_of(
+    makers: Sequence[Callable[[], Member]],
+    memory: Memory,
+    *,
+    processes: bool = False,
+    ray_address: str | None = None,
+) -> Iterator[Crew]:
+    """Objects that stay until the end of the context, each made by its maker where it will be.
+
+    They are in this process, each with a thread; or in ``processes`` of their own; or on the Ray
+    cluster at ``ray_address``, on all of its machines.
+    """
+    if ray_address is not None:
+        from objectstates.ray_crew import RayCrew
+        from objectstates.ray_support import cluster
+
+        with cluster(ray_address) as ray, RayCrew(ray, makers, memory) as remote:
+            yield remote
+    elif processes:
+        with ProcessCrew(makers, memory) as crew:
+            yield crew
+    else:
+        with LocalCrew([make() for make in makers]) as local:
+            yield local
 
 
 def _run_here(
@@ -148,20 +183,12 @@ _counter: Any = None
 def _start(make: Callable[[], Any], counter: Any) -> None:
     global _worker, _counter
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     _counter = counter
     try:
         _worker = make()
     except ObjectStatesError as problem:  # the user's to mend, and the same in every process
         _worker = problem
-
-
-def _end_with_parent() -> None:
-    """A parent that is killed cannot end us; without this we would wait for work forever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _tick(count: int) -> None:

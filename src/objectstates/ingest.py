@@ -167,6 +167,8 @@ def ingest_to(
         raise VideoError("there is no clip to read")
     if ray_address is not None and cache is None:
         raise SettingError("on a Ray cluster, name a cache folder that all its machines see")
+    if ray_address is not None and settings.device.startswith("cuda:"):
+        raise SettingError("on a Ray cluster, which says what GPU each worker has: --device cuda")
     done = frames = 0
 
     def tell() -> None:
@@ -193,6 +195,7 @@ def ingest_to(
             clips,
             processes=processes,
             ray_address=ray_address,
+            gpu=settings.device.startswith("cuda"),
             on_done=on_done,
             on_ticks=on_ticks,
         )

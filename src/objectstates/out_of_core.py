@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,8 @@ import numpy as np
 
 from objectstates.corpus import Array, Corpus
 from objectstates.corpus_io import StoredFeatures
+from objectstates.crews import Memory
+from objectstates.engine import crew_of
 from objectstates.errors import CorpusError, SettingError
 from objectstates.labelling import Learned
 from objectstates.result import Classifier
@@ -23,14 +26,19 @@ from objectstates.solver.moments import ArrayRows, FeatureRows, shift_of
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import Terms
 from objectstates.solver.sharded import (
-    Crew,
-    LocalCrew,
     ShardedProblem,
     ShardedSolution,
     divide,
     part_of,
 )
 from objectstates.solver.shards import Shard, Wholes
+
+_MEMORY = Memory(
+    changing=frozenset({"prepare", "start", "sweep", "step", "settle", "examine", "keep"}),
+    fresh="start",
+    lasting=frozenset({"prepare"}),
+)
+"""What a shard that was lost must be told again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,70 +152,51 @@ def on_disk(
     n_shards: int,
     solver: Solver,
     scratch: str | Path | None,
+    processes: bool = False,
     ray_address: str | None = None,
 ) -> Iterator[ProblemOnDisk]:
     """The problem, factored, while its files exist: in a temporary folder within ``scratch``.
 
+    processes : shards are in processes of their own, not in threads of this one.
     ray_address : of a Ray cluster, on whose machines the shards (and their scratch folders) are.
     """
     runs = divide(action, state, n_shards)
+    place, token = Path(scratch or tempfile.gettempdir()), secrets.token_hex(6)
     makers = [
         partial(
             _make_shard,
             part_of(action, stored.action, *clips),
             part_of(state, stored.state, *clips),
-            None if scratch is None else Path(scratch),
+            place / f"objectstates-{token}-{number}",
             alone=len(runs) == 1 and solver == "block",
         )
-        for clips in runs
+        for number, clips in enumerate(runs)
     ]
     firsts = np.array([first for first, _ in runs[1:]], np.int64)
     cuts: dict[SideName, Array] = {
         "action": action.offsets[firsts],
         "state": state.offsets[firsts],
     }
-    with _crew(makers, ray_address) as crew:
+    with crew_of(makers, _MEMORY, processes=processes, ray_address=ray_address) as crew:
         shifts = shift_of(stored.action), shift_of(stored.state)
         yield ProblemOnDisk(ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam), cuts)
-
-
-@contextmanager
-def _crew(
-    makers: Sequence[Callable[[], TemporaryShard]], ray_address: str | None
-) -> Iterator[Crew]:
-    if ray_address is None:
-        with LocalCrew([make() for make in makers]) as crew:
-            yield crew
-        return
-    from objectstates.ray_support import RayCrew, cluster
-
-    with cluster(ray_address) as ray:
-        changing = {"prepare", "start", "sweep", "step", "settle", "examine", "keep"}
-        remote = RayCrew(
-            ray,
-            makers,
-            changing=frozenset(changing),
-            fresh="start",
-            lasting=frozenset({"prepare"}),
-        )
-        try:
-            yield remote
-        finally:
-            remote.close()
 
 
 def _make_shard(
     action: tuple[Constraints, FeatureRows],
     state: tuple[Constraints, FeatureRows],
-    scratch: Path | None,
+    folder: Path,
     *,
     alone: bool,
 ) -> TemporaryShard:
     try:
-        folder = tempfile.mkdtemp(prefix="objectstates-", dir=scratch)
+        shutil.rmtree(folder, ignore_errors=True)  # of a process that died
+        folder.mkdir(mode=0o700)
     except OSError as problem:
-        raise SettingError(f"no files can be written in {scratch}: {problem.strerror}") from None
-    return TemporaryShard(action, state, Path(folder), alone=alone)
+        raise SettingError(
+            f"no files can be written in {folder.parent}: {problem.strerror}"
+        ) from None
+    return TemporaryShard(action, state, folder, alone=alone)
 
 
 class TemporaryShard(Shard):

@@ -98,6 +98,7 @@ class Workspace:
         *,
         shards: int | None = None,
         scratch: Path | None = None,
+        processes: bool = False,
         ray_address: str | None = None,
         configuration: Mapping[str, Any] | None = None,
         callback: Callable[[FitProgress], bool | None] | None = None,
@@ -119,7 +120,12 @@ class Workspace:
         else:
             place = scratch or self.corpus.parent
             model.fit_folder(
-                self.corpus, callback, shards=shards, scratch=place, ray_address=ray_address
+                self.corpus,
+                callback,
+                shards=shards,
+                scratch=place,
+                processes=processes,
+                ray_address=ray_address,
             )
         found = model.result_
         facts = {"fingerprint": fingerprint, "configuration": dict(configuration or {})}

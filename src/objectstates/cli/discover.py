@@ -149,6 +149,7 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
             model,
             shards=options["shards"] if options["out_of_core"] else None,
             scratch=options["scratch"],
+            processes=options["engine"] == "processes",
             ray_address=ray_from(options),
             configuration=configuration,
             callback=told,

@@ -9,7 +9,13 @@ import typer
 
 from objectstates.settings import Engine
 
-EngineOption = Annotated[Engine, typer.Option(help="Where work runs: here, or on a Ray cluster.")]
+EngineOption = Annotated[
+    Engine,
+    typer.Option(
+        help="Where work runs: here, or on a Ray cluster. Of a fit, local are threads, not "
+        "processes."
+    ),
+]
 RayAddress = Annotated[
     str, typer.Option(help="With Ray: the cluster, as ray names it; local starts one here.")
 ]

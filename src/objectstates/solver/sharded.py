@@ -30,59 +30,24 @@ are kept in float32, objectives are exact to about 1e-7 of the objective at the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
+from objectstates.crews import Crew
+from objectstates.crews import LocalCrew as LocalCrew  # the simplest, for whoever solves here
 from objectstates.settings import Solver
 from objectstates.solver.frank_wolfe import UNCOUPLED_STEPS, coupling_shares, exact_step
 from objectstates.solver.moments import FeatureRows, Moments, Whitening
 from objectstates.solver.oracle import Constraints, Floats
 from objectstates.solver.problem import Terms
-from objectstates.solver.shards import Examination, Ledger, Report, Shard, Wholes
+from objectstates.solver.shards import Examination, Ledger, Report, Wholes
 
 EXAMINE_EVERY = 5  # joint passes between roundings, each of which reads the rows once more
 _NEGLIGIBLE = 1e-8  # a gap of this share of the objective at the start is none
 _ROUNDS = 100  # of coordinate descent over the shards' shares
-
-
-class Crew(Protocol):
-    """Shards, wherever they are."""
-
-    def __len__(self) -> int: ...
-
-    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of every shard, each with arguments of its own; answers in order."""
-        ...
-
-
-class LocalCrew:
-    """Shards in this process, each worked on by a thread."""
-
-    def __init__(self, shards: Sequence[Shard]) -> None:
-        self._shards = list(shards)
-        self._threads = ThreadPoolExecutor(len(self._shards))
-
-    def __len__(self) -> int:
-        return len(self._shards)
-
-    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        calls = [
-            self._threads.submit(getattr(shard, method), *given)
-            for shard, given in zip(self._shards, arguments, strict=True)
-        ]
-        return [call.result() for call in calls]
-
-    def __enter__(self) -> LocalCrew:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._threads.shutdown()
-        for shard in self._shards:
-            shard.close()
 
 
 @dataclass(frozen=True)
