@@ -19,6 +19,7 @@ from objectstates.errors import CorpusError, SettingError
 from objectstates.labelling import Learned
 from objectstates.result import Classifier
 from objectstates.settings import SideName, Solver, Target
+from objectstates.solver.messages import Wholes
 from objectstates.solver.moments import ArrayRows, FeatureRows, shift_of
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import Terms
@@ -30,7 +31,7 @@ from objectstates.solver.sharded import (
     divide,
     part_of,
 )
-from objectstates.solver.shards import Shard, Wholes
+from objectstates.solver.shards import Shard
 
 
 @dataclass(frozen=True, eq=False)
