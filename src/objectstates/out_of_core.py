@@ -23,7 +23,9 @@ from objectstates.solver.messages import Wholes
 from objectstates.solver.moments import ArrayRows, FeatureRows, shift_of
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import Terms
+from objectstates.solver.resident import ResidentShard
 from objectstates.solver.sharded import (
+    AnyShard,
     Crew,
     LocalCrew,
     ShardedProblem,
@@ -32,6 +34,7 @@ from objectstates.solver.sharded import (
     part_of,
 )
 from objectstates.solver.shards import Shard
+from objectstates.torch_support import solver_device
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,18 +147,22 @@ def on_disk(
     solver: Solver,
     scratch: str | Path | None,
     ray_address: str | None = None,
+    device: str = "cpu",
 ) -> Iterator[ProblemOnDisk]:
     """The problem, factored, while its files exist: in a temporary folder within ``scratch``.
 
     ray_address : of a Ray cluster, on whose machines the shards (and their scratch folders) are.
+    device : "cpu", or one in whose memory the factors are kept instead of files.
     """
     runs = divide(action, state, n_shards)
+    make: Callable[..., AnyShard] = partial(_make_shard, None if scratch is None else Path(scratch))
+    if device != "cpu":
+        make = partial(_make_resident, solver_device(device))
     makers = [
         partial(
-            _make_shard,
+            make,
             part_of(action, stored.action, *clips),
             part_of(state, stored.state, *clips),
-            None if scratch is None else Path(scratch),
             alone=len(runs) == 1 and solver == "block",
         )
         for clips in runs
@@ -171,9 +178,7 @@ def on_disk(
 
 
 @contextmanager
-def _crew(
-    makers: Sequence[Callable[[], TemporaryShard]], ray_address: str | None
-) -> Iterator[Crew]:
+def _crew(makers: Sequence[Callable[[], AnyShard]], ray_address: str | None) -> Iterator[Crew]:
     if ray_address is None:
         with LocalCrew([make() for make in makers]) as crew:
             yield crew
@@ -195,10 +200,20 @@ def _crew(
             remote.close()
 
 
-def _make_shard(
+def _make_resident(
+    device: Any,
     action: tuple[Constraints, FeatureRows],
     state: tuple[Constraints, FeatureRows],
+    *,
+    alone: bool,
+) -> ResidentShard:
+    return ResidentShard(action, state, device, alone=alone)
+
+
+def _make_shard(
     scratch: Path | None,
+    action: tuple[Constraints, FeatureRows],
+    state: tuple[Constraints, FeatureRows],
     *,
     alone: bool,
 ) -> TemporaryShard:

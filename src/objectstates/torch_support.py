@@ -39,6 +39,17 @@ def torch_device(device: str) -> Any:
     return torch.device(device)
 
 
+def solver_device(device: str) -> Any:
+    """The device a solver asks for, or which extra or what else is missing."""
+    with needs_extra("torch", f"to solve on {device!r}"):
+        import torch
+    try:
+        kind = torch.device(device)
+    except RuntimeError:
+        raise SettingError(f"there is no device {device!r}: use cpu or cuda") from None
+    return torch_device(str(kind))
+
+
 @contextmanager
 def cpu_threads(count: int) -> Iterator[None]:
     """Torch has one number of threads for the whole process: lend it ours."""

@@ -18,7 +18,8 @@ from objectstates.settings import ConstraintName, Labelling, Reject, Solver, Tar
 
 if TYPE_CHECKING:
     from objectstates.corpus import Corpus
-    from objectstates.discovery import FitProgress, JointDiscovery
+    from objectstates.discovery import JointDiscovery
+    from objectstates.fitting import FitProgress
     from objectstates.result import Result
 
 Source = Annotated[
@@ -74,6 +75,10 @@ def fit(
             "the result unless given."
         ),
     ] = None,
+    device: Annotated[
+        str,
+        typer.Option(help="Where it is factored and, out of core, solved: cpu or cuda (a GPU)."),
+    ] = "cpu",
     engine: EngineOption = "local",
     ray_address: RayAddress = "auto",
     paper: Paper = False,

@@ -194,7 +194,7 @@ class ResidentShard:
                     here.gap += (weigh(gradient, labels) - least).sum() / side.n_rows
             here.add(b, self._action.labels(b), self._state.labels(b))
             integers = round_jointly(
-                self._action.padded[b], self._state.padded[b], *costs, coupling
+                self._action.padded[b], self._state.padded[b], costs[0], costs[1], coupling
             )
             rounded.add(b, *integers)
             for side, labels in zip(found, integers, strict=True):

@@ -43,11 +43,18 @@ from objectstates.solver.messages import Examination, Ledger, Report, Wholes
 from objectstates.solver.moments import FeatureRows, Moments, Whitening
 from objectstates.solver.oracle import Constraints, Floats
 from objectstates.solver.problem import Terms
-from objectstates.solver.shards import Shard
 
 EXAMINE_EVERY = 5  # joint passes between roundings, each of which reads the rows once more
 _NEGLIGIBLE = 1e-8  # a gap of this share of the objective at the start is none
 _ROUNDS = 100  # of coordinate descent over the shards' shares
+
+
+class AnyShard(Protocol):
+    """A shard with its rows wherever: its other methods are called by name."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        ...
 
 
 class Crew(Protocol):
@@ -63,7 +70,7 @@ class Crew(Protocol):
 class LocalCrew:
     """Shards in this process, each worked on by a thread."""
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    def __init__(self, shards: Sequence[AnyShard]) -> None:
         self._shards = list(shards)
         self._threads = ThreadPoolExecutor(len(self._shards))
 
