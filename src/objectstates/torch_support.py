@@ -42,12 +42,12 @@ def torch_device(device: str) -> Any:
 def solver_device(device: str) -> Any:
     """The device a solver asks for, or which extra or what else is missing."""
     with needs_extra("torch", f"to solve on {device!r}"):
-        import torch
-    try:
-        kind = torch.device(device)
-    except RuntimeError:
-        raise SettingError(f"there is no device {device!r}: use cpu or cuda") from None
-    return torch_device(str(kind))
+        import torch  # noqa: F401
+    if device not in ("cpu", "cuda"):
+        raise SettingError(
+            f"device {device!r}: a solver runs on cpu or cuda (CUDA_VISIBLE_DEVICES names the GPU)"
+        )
+    return torch_device(device)
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def test_paths_are_the_oracle_s_labellings(seed, sizes, exactly_one, grid, forbi
 
 @pytest.mark.parametrize("exactly_one", [False, True])
 @pytest.mark.parametrize("pairwise", [False, True])
-def test_visits_reach_the_nearest_point_of_the_hull(exactly_one, pairwise):
+def test_steps_reach_the_nearest_point_of_the_hull(exactly_one, pairwise):
     """Of |Y|^2 / 2 + <c, Y>: the gap that is met goes to 0, and labels stay in the hull."""
     rng = np.random.default_rng(0)
     constraints = random_constraints(rng, (6, 9, 4, 7), forbid=0.1, exactly_one=exactly_one)
@@ -70,7 +70,7 @@ def test_visits_reach_the_nearest_point_of_the_hull(exactly_one, pairwise):
     )
     values, gaps = [], []
     for _ in range(60):
-        gaps.append(float(padded.visit(side, costs, flow, steps=3, pairwise=pairwise).sum()))
+        gaps.append(float(padded.descend(side, costs, flow, steps=3, pairwise=pairwise).sum()))
         labels = padded.labels_of(flow)
         values.append(float(labels.square().sum() / 2 + padded.weigh(costs, labels).sum()))
     assert (np.diff(values) <= 1e-12).all()

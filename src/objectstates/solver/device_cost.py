@@ -108,4 +108,4 @@ def _cholesky(matrix: Any) -> Any:
 
 
 def _host(tensor: Any) -> Floats:
-    return np.ascontiguousarray(tensor.cpu().numpy())
+    return np.asarray(tensor.contiguous().cpu().numpy())

@@ -50,11 +50,11 @@ def scores(rows: Any, weights: Any) -> Any:
     """rows (M, d) times weights (K, d), (M, K) in float64; K is 1 or 2."""
     (n_rows, width), n_states = rows.shape, len(weights)
     out = torch.empty((n_rows, n_states), dtype=torch.float64, device=rows.device)
-    height = 16
+    height, span = 32, 64
     if not n_rows:
         return out
     _scores_kernel[(triton.cdiv(n_rows, height),)](
-        rows, weights.contiguous(), out, n_rows, width, n_states, height, 256, num_warps=8
+        rows, weights.contiguous(), out, n_rows, width, n_states, height, span, num_warps=4
     )
     return out
 
@@ -75,23 +75,30 @@ def _sums_kernel(
     c = tl.program_id(1) * SPAN + tl.arange(0, SPAN)
     first = tl.zeros((HEIGHT, SPAN), tl.float64)
     second = tl.zeros((HEIGHT, SPAN), tl.float64)
-    for begin in range(0, share, HEIGHT):
-        i = part * share + begin + tl.arange(0, HEIGHT)
-        one = tl.load(labels + i * K, mask=i < n_rows, other=0.0)
-        used = one != 0.0
-        two = one
-        if K == 2:
-            two = tl.load(labels + i * K + 1, mask=i < n_rows, other=0.0)
-            used = used | (two != 0.0)
-        # A row that no label touches is not even read.
+    i = part * share + tl.arange(0, HEIGHT)
+    end = tl.minimum((part + 1) * share, n_rows)
+    one = tl.load(labels + i * K, mask=i < end, other=0.0)
+    two = one
+    if K == 2:
+        two = tl.load(labels + i * K + 1, mask=i < end, other=0.0)
+    for _ in range(0, share, HEIGHT):
+        # A row that no label touches is not even read; which those are is known a turn before.
+        used = (one != 0.0) | (two != 0.0)
         x = tl.load(
             rows + i[:, None] * width + c[None, :],
             mask=used[:, None] & (c < width)[None, :],
             other=0.0,
         ).to(tl.float64)
+        i += HEIGHT
+        next_one = tl.load(labels + i * K, mask=i < end, other=0.0)
+        next_two = next_one
+        if K == 2:
+            next_two = tl.load(labels + i * K + 1, mask=i < end, other=0.0)
         first += x * one[:, None]
         if K == 2:
             second += x * two[:, None]
+        one = next_one
+        two = next_two
     tl.store(out + (part * K) * width + c, tl.sum(first, 0), mask=c < width)
     if K == 2:
         tl.store(out + (part * K + 1) * width + c, tl.sum(second, 0), mask=c < width)
@@ -100,11 +107,11 @@ def _sums_kernel(
 def sums(rows: Any, labels: Any) -> Any:
     """labels' (K, M) times rows (M, d), (K, d) in float64; K is 1 or 2."""
     (n_rows, width), n_states = rows.shape, labels.shape[1]
-    share, height, span = 512, 16, 256
+    share, height, span = 1024, 4, 512
     parts = triton.cdiv(n_rows, share)
     out = torch.empty((parts, n_states, width), dtype=torch.float64, device=rows.device)
     _sums_kernel[(parts, triton.cdiv(width, span))](
-        rows, labels.contiguous(), out, n_rows, width, share, n_states, height, span, num_warps=8
+        rows, labels.contiguous(), out, n_rows, width, share, n_states, height, span, num_warps=4
     )
     return out.sum(0)
 
@@ -185,7 +192,7 @@ def pulls_on_action(state: Padded, action: Padded, state_labels: Any) -> Any:
 
 
 @triton.jit
-def _relax(reached, same, before, cost, skip, ONE: tl.constexpr):
+def _relax(reached, same, cost, skip, ONE: tl.constexpr):
     """One position of the recursion: the new value, and which edge led there."""
     if ONE:
         again = same != same  # never
@@ -213,16 +220,24 @@ def _retrace(reached, same, cost, skip, first_flow, again_flow, skip_flow):
 
 @triton.jit
 def _visit_kernel(
-    costs,
+    scores,
+    linear,
+    pull,
+    weights,
+    rows,
     flow,
     before,
+    costs,
     value,
     moves,
-    gaps,
+    changes,
+    facts,
     n_clips,
     longest,
     plane,
+    n_rows,
     K: tl.constexpr,
+    COUPLED: tl.constexpr,
     ONE: tl.constexpr,
     PAIRWISE: tl.constexpr,
     STEPS: tl.constexpr,
@@ -230,7 +245,8 @@ def _visit_kernel(
 ):
     """``padded.visit``. value is (2, K, m + 1, N), moves is (2, K + 1, m, N), for either path.
 
-    plane : m N, the size of one edge and state in the flow.
+    plane : m N, the size of one edge and state in the flow. costs (K, m, N), value and moves are
+    for its own use. weights : of linear costs and of pulls.
     """
     lane = (tl.program_id(0) * LANES + tl.arange(0, LANES)).to(tl.int64)
     real = lane < n_clips
@@ -238,49 +254,87 @@ def _visit_kernel(
     entry = tl.zeros((LANES,), tl.float64)
     nothing = tl.zeros((LANES,), tl.float64)
     never = tl.full((LANES,), float("inf"), tl.float64)
-    for k in tl.static_range(2 * K):
-        tl.store(value + k * level + lane, never, mask=real)
+    for number in tl.static_range(2 * K):
+        tl.store(value + number * level + lane, never, mask=real)
+    weight, weight_of_pull = tl.load(weights), tl.load(weights + 1)
+    for j in range(longest):
+        at = j * n_clips + lane
+        row = tl.load(rows + at, mask=real, other=n_rows)
+        there = row < n_rows
+        for state in tl.static_range(K):
+            cost = weight * tl.load(linear + state * plane + at, mask=real, other=0.0)
+            if COUPLED:
+                cost += weight_of_pull * tl.load(pull + state * plane + at, mask=real, other=0.0)
+            cost -= tl.load(scores + row * K + state, mask=there, other=0.0)
+            tl.store(costs + state * plane + at, cost, mask=real)
+            y = tl.load(flow + (K + state) * plane + at, mask=real, other=0.0)
+            y += tl.load(flow + (2 * K + state) * plane + at, mask=real, other=0.0)
+            tl.store(changes + row * K + state, -y, mask=there)
     for step in range(STEPS):
         here, square = nothing, nothing
         v1, v2, w1, w2 = never, never, never, never
+        # What a position needs is loaded one position ahead: loads never overtake stores.
+        p_next = tl.load(before + lane, mask=real, other=0)
+        first_next = tl.load(flow + K * plane + lane, mask=real, other=0.0)
+        again_next = tl.load(flow + 2 * K * plane + lane, mask=real, other=0.0)
+        skip_next = tl.load(flow + lane, mask=real, other=0.0)
+        cost_next = tl.load(costs + lane, mask=real, other=0.0)
+        first2_next, again2_next, skip2_next, cost2_next = nothing, nothing, nothing, nothing
+        if K == 2:
+            first2_next = tl.load(flow + (K + 1) * plane + lane, mask=real, other=0.0)
+            again2_next = tl.load(flow + (2 * K + 1) * plane + lane, mask=real, other=0.0)
+            skip2_next = tl.load(flow + plane + lane, mask=real, other=0.0)
+            cost2_next = tl.load(costs + plane + lane, mask=real, other=0.0)
         for j in range(longest):
             at = j * n_clips + lane
-            p = tl.load(before + at, mask=real, other=0).to(tl.int64) * n_clips + lane
             then = at + n_clips
-            first = tl.load(flow + K * plane + at, mask=real, other=0.0)
-            again = tl.load(flow + 2 * K * plane + at, mask=real, other=0.0)
+            p = p_next.to(tl.int64) * n_clips + lane
+            first, again, skip = first_next, again_next, skip_next
+            first2, again2, skip2 = first2_next, again2_next, skip2_next
             y = first + again
-            g = tl.load(costs + at, mask=real, other=0.0) + y
+            y2 = first2 + again2
+            g = cost_next + y
+            g2 = cost2_next + y2
+            p1 = tl.load(value + p, mask=real, other=0.0)
+            p2, q1, q2 = nothing, nothing, nothing
+            if K == 2:
+                p2 = tl.load(value + level + p, mask=real, other=0.0)
+            if PAIRWISE:
+                q1 = tl.load(value + K * level + p, mask=real, other=0.0)
+                if K == 2:
+                    q2 = tl.load(value + (K + 1) * level + p, mask=real, other=0.0)
+            more = real & (j + 1 < longest)
+            p_next = tl.load(before + then, mask=more, other=0)
+            first_next = tl.load(flow + K * plane + then, mask=more, other=0.0)
+            again_next = tl.load(flow + 2 * K * plane + then, mask=more, other=0.0)
+            cost_next = tl.load(costs + then, mask=more, other=0.0)
+            if PAIRWISE:
+                skip_next = tl.load(flow + then, mask=more, other=0.0)
+            if K == 2:
+                first2_next = tl.load(flow + (K + 1) * plane + then, mask=more, other=0.0)
+                again2_next = tl.load(flow + (2 * K + 1) * plane + then, mask=more, other=0.0)
+                cost2_next = tl.load(costs + plane + then, mask=more, other=0.0)
+                if PAIRWISE:
+                    skip2_next = tl.load(flow + plane + then, mask=more, other=0.0)
             here += tl.where(y > 0.0, g * y, 0.0)
             square += y * y
-            p1 = tl.load(value + p, mask=real, other=0.0)
-            v1, move = _relax(nothing, p1, p, g, v1, ONE)
+            v1, move = _relax(nothing, p1, g, v1, ONE)
             tl.store(value + then, v1, mask=real)
             tl.store(moves + at, move, mask=real)
-            q1 = nothing
             if PAIRWISE:
-                skip = tl.load(flow + at, mask=real, other=0.0)
-                q1 = tl.load(value + K * level + p, mask=real, other=0.0)
                 back = tl.where(y > 0.0, -g, _INF)
                 w1, move = _retrace(nothing, q1, back, w1, first, again, skip)
                 tl.store(value + K * level + then, w1, mask=real)
                 tl.store(moves + (K + 1) * plane + at, move, mask=real)
             if K == 2:
-                first = tl.load(flow + (K + 1) * plane + at, mask=real, other=0.0)
-                again = tl.load(flow + (2 * K + 1) * plane + at, mask=real, other=0.0)
-                y = first + again
-                g = tl.load(costs + plane + at, mask=real, other=0.0) + y
-                here += tl.where(y > 0.0, g * y, 0.0)
-                square += y * y
-                p2 = tl.load(value + level + p, mask=real, other=0.0)
-                v2, move = _relax(p1, p2, p, g, v2, ONE)
+                here += tl.where(y2 > 0.0, g2 * y2, 0.0)
+                square += y2 * y2
+                v2, move = _relax(p1, p2, g2, v2, ONE)
                 tl.store(value + level + then, v2, mask=real)
                 tl.store(moves + plane + at, move, mask=real)
                 if PAIRWISE:
-                    skip = tl.load(flow + plane + at, mask=real, other=0.0)
-                    q2 = tl.load(value + (K + 1) * level + p, mask=real, other=0.0)
-                    back = tl.where(y > 0.0, -g, _INF)
-                    w2, move = _retrace(q1, q2, back, w2, first, again, skip)
+                    back = tl.where(y2 > 0.0, -g2, _INF)
+                    w2, move = _retrace(q1, q2, back, w2, first2, again2, skip2)
                     tl.store(value + (K + 1) * level + then, w2, mask=real)
                     tl.store(moves + (K + 2) * plane + at, move, mask=real)
         least, most = v1, w1
@@ -351,31 +405,65 @@ def _visit_kernel(
                         x -= tl.where(worse == 3 * state + kind, size, 0.0)
                     x += tl.where(edge == 3 * state + kind, size, 0.0)
                     tl.store(where, tl.where(x < _DUST, 0.0, x), mask=real)
-    tl.store(gaps + lane, entry, mask=real)
+    square, straight, disorder = nothing, nothing, nothing
+    for j in range(longest):
+        at = j * n_clips + lane
+        row = tl.load(rows + at, mask=real, other=n_rows)
+        there = row < n_rows
+        for state in tl.static_range(K):
+            y = tl.load(flow + (K + state) * plane + at, mask=real, other=0.0)
+            y += tl.load(flow + (2 * K + state) * plane + at, mask=real, other=0.0)
+            square += y * y
+            cost = tl.load(linear + state * plane + at, mask=real, other=0.0)
+            straight += tl.where(y > 0.0, cost * y, 0.0)
+            if COUPLED:
+                disorder += y * tl.load(pull + state * plane + at, mask=real, other=0.0)
+            old = tl.load(changes + row * K + state, mask=there, other=0.0)
+            tl.store(changes + row * K + state, old + y, mask=there)
+    tl.store(facts + lane, entry, mask=real)
+    tl.store(facts + n_clips + lane, square, mask=real)
+    tl.store(facts + 2 * n_clips + lane, straight, mask=real)
+    tl.store(facts + 3 * n_clips + lane, disorder, mask=real)
 
 
-def visit(side: Padded, costs: Any, flow: Any, *, steps: int, pairwise: bool) -> Any:
+def visit(
+    side: Padded,
+    scores: Any,
+    pull: Any,
+    flow: Any,
+    *,
+    weights: Any,
+    steps: int,
+    pairwise: bool,
+) -> tuple[Any, Any]:
     """As in ``padded.py``."""
-    n_states, longest, n_clips = costs.shape
-    device = costs.device
-    value = torch.empty((2, n_states, longest + 1, n_clips), dtype=torch.float64, device=device)
-    moves = torch.empty((2, n_states + 1, longest, n_clips), dtype=torch.int8, device=device)
-    gaps = torch.empty(n_clips, dtype=torch.float64, device=device)
+    n_states, longest, n_clips = side.linear.shape
+    real, whole = {"dtype": torch.float64, "device": flow.device}, torch.int8
+    changes = torch.empty_like(scores)
+    facts = torch.empty((4, n_clips), **real)
     _visit_kernel[(triton.cdiv(n_clips, _LANES),)](
-        costs.contiguous(),
+        scores.contiguous(),
+        side.linear,
+        side.linear if pull is None else pull,
+        weights,
+        side.rows,
         flow,
         side.before,
-        value,
-        moves,
-        gaps,
+        torch.empty(side.linear.shape, **real),
+        torch.empty((2, n_states, longest + 1, n_clips), **real),
+        torch.empty((2, n_states + 1, longest, n_clips), dtype=whole, device=flow.device),
+        changes,
+        facts,
         n_clips,
         longest,
         longest * n_clips,
+        len(scores),
         n_states,
+        pull is not None,
         side.exactly_one,
         pairwise,
         steps,
         _LANES,
         num_warps=1,
     )
-    return gaps
+    return changes, facts.sum(1)

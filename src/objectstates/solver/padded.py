@@ -160,7 +160,37 @@ def weigh(costs: Tensor, labels: Tensor) -> Tensor:
     return _torch().where(labels > 0, costs * labels, 0.0).sum((0, 1))
 
 
-def visit(side: Padded, costs: Tensor, flow: Tensor, *, steps: int, pairwise: bool) -> Tensor:
+def visit(
+    side: Padded,
+    scores: Tensor,
+    pull: Tensor | None,
+    flow: Tensor,
+    *,
+    weights: Tensor,
+    steps: int,
+    pairwise: bool,
+) -> tuple[Tensor, Tensor]:
+    """Let every clip take a few steps while the classifier, whose scores these are, stands still.
+
+    Changes ``flow`` (3, K, m, N). scores : (rows, K). pull : (K, m, N) seconds of disorder, None
+    without the other side. weights : (2,) what linear costs and pulls are multiplied by.
+
+    By how much the labels changed, (rows, K); and (4,) the sum of the gaps met, and of the new
+    labels the sum of squares, the linear cost and the disorder.
+    """
+    torch = _torch()
+    costs = weights[0] * side.linear - side.spread(scores)
+    if pull is not None:
+        costs = costs + weights[1] * pull
+    before = labels_of(flow)
+    gaps = descend(side, costs, flow, steps=steps, pairwise=pairwise)
+    after = labels_of(flow)
+    facts = [gaps.sum(), after.square().sum(), weigh(side.linear, after).sum()]
+    facts.append(gaps.new_zeros(()) if pull is None else (pull * after).sum())
+    return side.collect(after - before, len(scores)), torch.stack(facts)
+
+
+def descend(side: Padded, costs: Tensor, flow: Tensor, *, steps: int, pairwise: bool) -> Tensor:
     """A few Frank-Wolfe steps in every clip on |labels|^2 / 2 + <costs, labels>; the gaps (N,).
 
     Changes ``flow`` (3, K, m, N). The gaps are those before the first step. Steps go towards the

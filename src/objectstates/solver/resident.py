@@ -49,7 +49,7 @@ from objectstates.solver.padded import (
 from objectstates.solver.problem import one_hot
 from objectstates.solver.resident_rows import ResidentSide, tools_for
 
-MINI_BATCHES = 4  # of clips, at least; more where padded tensors would grow too large
+MINI_BATCHES = 2  # of clips, at least; more where padded tensors would grow too large
 _PADDED = 2**24  # entries of clips x tracklets x chunks in a mini-batch
 
 
@@ -75,6 +75,7 @@ class ResidentShard:
         self._action = ResidentSide(*action, self._batches, device)
         self._state = ResidentSide(*state, self._batches, device)
         self._sides = [side for side in (self._action, self._state) if side.present]
+        self._aside = _Aside(device)
 
     # --- once ------------------------------------------------------------------------------------
 
@@ -108,7 +109,7 @@ class ResidentShard:
                 self._mine[side] += side.sums(b, side.labels(b))
             tally.add(b, self._action.labels(b), self._state.labels(b))
         self._remember()
-        own = value_of(tally.ledger(), self._counts, coupling), 0.0, 0.0
+        own = value_of(tally.totals()[1], self._counts, coupling), 0.0, 0.0
         return Report(np.inf, self._wholes(), own)
 
     def sweep(self, wholes: Wholes, coupling: float, pairwise_steps: bool) -> Report:
@@ -117,28 +118,36 @@ class ResidentShard:
         wholes : F'Y of all clips of all shards.
         """
         self._remember()
-        here = dict(zip((self._action, self._state), wholes, strict=True))
-        here = {side: side.whole(whole) for side, whole in here.items()}
+        given = zip((self._action, self._state), wholes, strict=True)
+        here = {side: side.whole(whole) for side, whole in given}
+        begin = {side: here[side].clone() for side in self._sides}
+        weights = {side: side.weights(coupling) for side in self._sides}
         tally = _Tally(self)
+
+        def visit(side: ResidentSide, b: int, scores: Tensor) -> None:
+            changes, facts = self._tools.visit(
+                side.padded[b],
+                scores,
+                self._pull(b, side),
+                side.flows[b],
+                weights=weights[side],
+                steps=STEPS_PER_VISIT,
+                pairwise=pairwise_steps,
+            )
+            here[side] += side.sums_of(side.rows[side.spans[b]], changes)
+            tally.add_visit(side, facts)
+
         for b in self._rng.permutation(len(self._batches)):
-            pull = self._pull_on_action(b)
-            for side in self._sides:
-                if side is self._state:
-                    pull = self._pull_on_states(b, self._action.labels(b))
-                before = side.labels(b)
-                costs = side.costs(b, here[side], coupling, pull)
-                gaps = self._tools.visit(
-                    side.padded[b],
-                    costs,
-                    side.flows[b],
-                    steps=STEPS_PER_VISIT,
-                    pairwise=pairwise_steps,
-                )
-                tally.gap += gaps.sum() / side.n_rows
-                change = side.sums(b, side.labels(b) - before)
-                here[side] += change
-                self._mine[side] = self._mine[side] + change
-            tally.add(b, self._action.labels(b), self._state.labels(b), pull)
+            if self._action.present:
+                with self._aside:
+                    visit(self._action, b, self._action.scores(b, here[self._action]))
+            if self._state.present:
+                scores = self._state.scores(b, here[self._state])
+                self._aside.join()
+                visit(self._state, b, scores)
+            self._aside.join()
+        for side in self._sides:
+            self._mine[side] = self._mine[side] + (here[side] - begin[side])
         return self._report(tally, coupling)
 
     def step(self, wholes: Wholes, coupling: float) -> Report:
@@ -147,12 +156,12 @@ class ResidentShard:
         here = dict(zip((self._action, self._state), wholes, strict=True))
         tally = _Tally(self)
         for b in range(len(self._batches)):
-            pulls = self._pulls(b)
+            pulls = {side: self._pull(b, side) for side in self._sides}
             for side in self._sides:
                 costs = side.costs(b, side.whole(here[side]), coupling, pulls[side])
                 labels, of = side.labels(b), side.padded[b]
                 least, path = cheapest_paths(costs + labels, of.before, of.closed)
-                tally.gap += (weigh(costs + labels, labels) - least).sum() / side.n_rows
+                tally.add_gaps(side, weigh(costs + labels, labels) - least)
                 side.flows[b] = path
                 change = side.sums(b, side.labels(b) - labels)
                 self._mine[side] = self._mine[side] + change
@@ -179,7 +188,7 @@ class ResidentShard:
         found: dict[ResidentSide, list[Tensor]] = {self._action: [], self._state: []}
         total = {side: 0.0 * self._mine[side] for side in found}
         for b in range(len(self._batches)):
-            pulls, costs = self._pulls(b), []
+            costs = []
             for side in (self._action, self._state):
                 of, labels = side.padded[b], side.labels(b)
                 scores = side.spread_scores(b, side.whole(given[side]))
@@ -187,11 +196,11 @@ class ResidentShard:
                 costs.append(weight * (1 - 2 * scores) + of.linear)
                 found[side].append(scores)
                 if side.present:
-                    pull = pulls[side]
+                    pull = self._pull(b, side)
                     cost = of.linear if pull is None else of.linear + coupling * pull
                     gradient = side.n_rows * cost - scores + labels
                     least, _ = least_costs(gradient, of.before, of.closed)
-                    here.gap += (weigh(gradient, labels) - least).sum() / side.n_rows
+                    here.add_gaps(side, weigh(gradient, labels) - least)
             here.add(b, self._action.labels(b), self._state.labels(b))
             integers = round_jointly(
                 self._action.padded[b], self._state.padded[b], costs[0], costs[1], coupling
@@ -203,9 +212,8 @@ class ResidentShard:
                     total[side] += side.sums(b, labels)
         self._examined = found
         return Examination(
-            float(here.gap),
-            here.ledger(),
-            rounded.ledger(),
+            *here.totals(),
+            rounded.totals()[1],
             Wholes(*(total[side].cpu().numpy() for side in found)),
         )
 
@@ -250,23 +258,21 @@ class ResidentShard:
         """F'Y of these clips alone."""
         return Wholes(self._mine[self._action].cpu().numpy(), self._mine[self._state].cpu().numpy())
 
-    def _pull_on_action(self, b: int) -> Tensor | None:
+    def _pull(self, b: int, on: ResidentSide) -> Tensor | None:
+        """What the other side of the clips does to one, where they stand; None without it."""
         if len(self._sides) < 2:
             return None
         state, action = self._state.padded[b], self._action.padded[b]
-        return self._tools.pulls_on_action(state, action, self._state.labels(b))
+        if on is self._action:
+            return self._tools.pulls_on_action(state, action, self._state.labels(b))
+        return self._tools.pulls_on_states(state, action, self._action.labels(b))
 
-    def _pull_on_states(self, b: int, action_labels: Tensor) -> Tensor | None:
+    def _disorder(self, b: int, action: Tensor, state: Tensor) -> Tensor:
+        """d of labels (1, T, N) and (2, M, N), in seconds."""
         if len(self._sides) < 2:
-            return None
-        state, action = self._state.padded[b], self._action.padded[b]
-        return self._tools.pulls_on_states(state, action, action_labels)
-
-    def _pulls(self, b: int) -> dict[ResidentSide, Tensor | None]:
-        return {
-            self._action: self._pull_on_action(b),
-            self._state: self._pull_on_states(b, self._action.labels(b)),
-        }
+            return state.new_zeros(())
+        of = self._state.padded[b], self._action.padded[b]
+        return (self._tools.pulls_on_states(*of, action) * state).sum()
 
     def _remember(self) -> None:
         if not self._alone:
@@ -278,7 +284,8 @@ class ResidentShard:
     def _report(self, tally: _Tally, coupling: float) -> Report:
         """The objective without |F'Y|^2 along the way follows from its values at both ends and its
         curvature, d being bilinear."""
-        end = value_of(tally.ledger(), self._counts, coupling)
+        gap, ledger = tally.totals()
+        end = value_of(ledger, self._counts, coupling)
         own = end, 0.0, 0.0
         if not self._alone:
             first, way = _Tally(self), _Tally(self)
@@ -289,11 +296,37 @@ class ResidentShard:
                 ]
                 first.add(b, *before)
                 way.add(b, self._action.labels(b) - before[0], self._state.labels(b) - before[1])
-            begin = value_of(first.ledger(), self._counts, coupling)
-            bent = replace(way.ledger(), linear=(0.0, 0.0))
+            begin = value_of(first.totals()[1], self._counts, coupling)
+            bent = replace(way.totals()[1], linear=(0.0, 0.0))
             square = value_of(bent, self._counts, coupling)
             own = begin, end - begin - square, square
-        return Report(float(tally.gap), self._wholes(), own)
+        return Report(gap, self._wholes(), own)
+
+
+class _Aside:
+    """What is done within it waits for what was asked before, but nothing waits for it until
+    ``join``: on a GPU, the small work of one side beside the large work of the other."""
+
+    def __init__(self, device: Any) -> None:
+        self._stream: Any = None
+        if device.type == "cuda":
+            import torch
+
+            self._torch, self._stream = torch.cuda, torch.cuda.Stream(device)
+
+    def __enter__(self) -> None:
+        if self._stream is not None:
+            self._stream.wait_stream(self._torch.current_stream())
+            self._within = self._torch.stream(self._stream)
+            self._within.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        if self._stream is not None:
+            self._within.__exit__(*error)
+
+    def join(self) -> None:
+        if self._stream is not None:
+            self._torch.current_stream().wait_stream(self._stream)
 
 
 class _Tally:
@@ -301,26 +334,44 @@ class _Tally:
 
     def __init__(self, shard: ResidentShard) -> None:
         self._shard = shard
-        self.gap: Tensor = shard._mine[shard._state].new_zeros(())
-        self._sums: Tensor = shard._mine[shard._state].new_zeros(5)
+        self._sums: Tensor = shard._mine[shard._state].new_zeros(6)
+        self._visits: dict[ResidentSide, Tensor] = {}
 
-    def add(self, b: int, action: Tensor, state: Tensor, pull: Tensor | None = None) -> None:
-        """Count labels (1, T, N) and (2, M, N) of a mini-batch; pull : of this action, if known."""
+    def add(self, b: int, action: Tensor, state: Tensor) -> None:
+        """Count labels (1, T, N) and (2, M, N) of a mini-batch."""
         import torch
 
         shard = self._shard
-        if pull is None:
-            pull = shard._pull_on_states(b, action)
         linear = [
             torch.where(labels != 0, labels * side.padded[b].linear, 0.0).sum()
             for side, labels in ((shard._action, action), (shard._state, state))
         ]
-        disorder = self.gap.new_zeros(()) if pull is None else (pull * state).sum()
-        self._sums += torch.stack([action.square().sum(), state.square().sum(), *linear, disorder])
+        squares = action.square().sum(), state.square().sum()
+        disorder = shard._disorder(b, action, state)
+        self._sums[1:] += torch.stack([*squares, *linear, disorder])
 
-    def ledger(self) -> Ledger:
-        z, y, z_linear, y_linear, disorder = self._sums.tolist()
-        return Ledger((z, y), (z_linear, y_linear), disorder)
+    def add_gaps(self, side: ResidentSide, gaps: Tensor) -> None:
+        """Count gaps (N,) in units of 1/M."""
+        self._sums[0] += gaps.sum() / side.n_rows
+
+    def add_visit(self, side: ResidentSide, facts: Tensor) -> None:
+        """Count what visits tell."""
+        known = self._visits.get(side)
+        self._visits[side] = facts if known is None else known + facts
+
+    def totals(self) -> tuple[float, Ledger]:
+        """The gap and the ledger."""
+        gap, *sums = self._sums.tolist()
+        for side, facts in self._visits.items():
+            k = 0 if side is self._shard._action else 1
+            met, square, linear, disorder = facts.tolist()
+            gap += met / side.n_rows
+            sums[k] += square
+            sums[2 + k] += linear
+            if k == 1:  # the states are visited after the action: only they know of both
+                sums[4] += disorder
+        z, y, z_linear, y_linear, disorder = sums
+        return gap, Ledger((z, y), (z_linear, y_linear), disorder)
 
 
 def mini_batches_of(action: Constraints, state: Constraints, at_least: int) -> list[Ints]:

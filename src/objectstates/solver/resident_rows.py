@@ -200,6 +200,10 @@ class ResidentSide:
         first = self.constant * columns.sum(0)[:, None]
         return torch.cat([first, self.tools.sums(rows, columns)], 1)
 
+    def weights(self, coupling: float) -> Tensor:
+        """Of linear costs and pulls, in units of 1/M, (2,)."""
+        return self._tensor(np.array([self.n_rows, self.n_rows * coupling], np.float64))
+
     def costs(self, b: int, whole: Tensor, coupling: float, pull: Tensor | None) -> Tensor:
         """What labels (K, m, N) cost beside |Y|^2 / 2, when the classifier stands still.
 
