@@ -7,8 +7,8 @@ Two sizes, in one process, on features that the device makes itself where there 
 * 1,000,020 tracklets x 2,048 in float32, resident, with 666,680 chunks x 128: passes, each
   synchronised, beside the floor, reading all factor rows once (the sum of all their entries).
 
-The solution at the end is judged by the host: objective and gap from the labels alone, in float64,
-by the kernels of the solver in memory, with factor rows made anew from the features.
+Of 100,020 tracklets the solution is judged by the host: objective and gap from the labels alone,
+in float64, by the kernels of the solver in memory, with factor rows made anew from the features.
 """
 
 from __future__ import annotations

@@ -108,15 +108,17 @@ def minimise(
     passes = _full_passes if solver == "full" else _block_passes
     progress = Progress("start", 0, action, state, problem.terms(action, state), np.inf)
     negligible = 1e-10 * progress.objective
-    converged = False
+    converged = verified = False
     for progress in passes(problem, action, state, max_passes, rng):
+        verified = False
         if progress.stage == "joint" and progress.gap <= max(tol * progress.objective, negligible):
-            progress = _verified(problem, progress)
+            progress, verified = _verified(problem, progress), True
             converged = progress.gap <= max(tol * progress.objective, negligible)
         stopped = callback is not None and callback(progress)
         if converged or stopped:
             break
-    progress = _verified(problem, progress)
+    if not verified:
+        progress = _verified(problem, progress)
     return Solution(
         progress.action, progress.state, progress.terms, progress.gap, progress.passes, converged
     )

@@ -388,23 +388,26 @@ def _visit_kernel(
             limit = nothing + 1.0
         size = tl.minimum(-slope / tl.maximum(bend, 1e-300), limit)
         size = tl.where((slope < 0.0) & (gap > 0.0), size, 0.0)
-        kept = nothing + 1.0
-        if not PAIRWISE:
-            kept = 1.0 - size
         for j in range(longest):
             at = j * n_clips + lane
             edge = tl.load(moves + K * plane + at, mask=real, other=-1).to(tl.int32)
-            worse = edge
-            if PAIRWISE:
+            if PAIRWISE:  # only edges of either path, not of both, change
                 worse = tl.load(moves + (2 * K + 1) * plane + at, mask=real, other=-1).to(tl.int32)
-            for state in tl.static_range(K):
-                for kind in tl.static_range(3):
-                    where = flow + (kind * K + state) * plane + at
-                    x = kept * tl.load(where, mask=real, other=0.0)
-                    if PAIRWISE:
-                        x -= tl.where(worse == 3 * state + kind, size, 0.0)
-                    x += tl.where(edge == 3 * state + kind, size, 0.0)
-                    tl.store(where, tl.where(x < _DUST, 0.0, x), mask=real)
+                moved = real & (edge != worse) & (size > 0.0)
+                gaining, losing = moved & (edge >= 0), moved & (worse >= 0)
+                to = flow + (edge % 3 * K + edge // 3) * plane + at
+                source = flow + (worse % 3 * K + worse // 3) * plane + at
+                more = tl.load(to, mask=gaining, other=0.0) + size
+                less = tl.load(source, mask=losing, other=0.0) - size
+                tl.store(to, tl.where(more < _DUST, 0.0, more), mask=gaining)
+                tl.store(source, tl.where(less < _DUST, 0.0, less), mask=losing)
+            else:
+                for state in tl.static_range(K):
+                    for kind in tl.static_range(3):
+                        where = flow + (kind * K + state) * plane + at
+                        x = (1.0 - size) * tl.load(where, mask=real, other=0.0)
+                        x += tl.where(edge == 3 * state + kind, size, 0.0)
+                        tl.store(where, tl.where(x < _DUST, 0.0, x), mask=real)
     square, straight, disorder = nothing, nothing, nothing
     for j in range(longest):
         at = j * n_clips + lane

@@ -138,14 +138,15 @@ class ResidentShard:
             tally.add_visit(side, facts)
 
         for b in self._rng.permutation(len(self._batches)):
+            self._aside.mark()  # the states' scores need not wait for the action, nor it for them
+            if self._state.present:
+                scores = self._state.scores(b, here[self._state])
             if self._action.present:
                 with self._aside:
                     visit(self._action, b, self._action.scores(b, here[self._action]))
-            if self._state.present:
-                scores = self._state.scores(b, here[self._state])
                 self._aside.join()
+            if self._state.present:
                 visit(self._state, b, scores)
-            self._aside.join()
         for side in self._sides:
             self._mine[side] = self._mine[side] + (here[side] - begin[side])
         return self._report(tally, coupling)
@@ -304,8 +305,8 @@ class ResidentShard:
 
 
 class _Aside:
-    """What is done within it waits for what was asked before, but nothing waits for it until
-    ``join``: on a GPU, the small work of one side beside the large work of the other."""
+    """What is done within it waits for what was asked before ``mark``, and only what comes after
+    ``join`` waits for it: on a GPU, the small work of one side beside the large of the other."""
 
     def __init__(self, device: Any) -> None:
         self._stream: Any = None
@@ -314,9 +315,13 @@ class _Aside:
 
             self._torch, self._stream = torch.cuda, torch.cuda.Stream(device)
 
+    def mark(self) -> None:
+        if self._stream is not None:
+            self._event = self._torch.current_stream().record_event()
+
     def __enter__(self) -> None:
         if self._stream is not None:
-            self._stream.wait_stream(self._torch.current_stream())
+            self._stream.wait_event(self._event)
             self._within = self._torch.stream(self._stream)
             self._within.__enter__()
 
