@@ -112,7 +112,10 @@ def fit(
 def model_of(options: Mapping[str, Any]) -> JointDiscovery:
     """The estimator that the options of the command line describe."""
     from objectstates.discovery import JointDiscovery
+    from objectstates.torch_support import solver_device
 
+    if options["device"] != "cpu":
+        solver_device(options["device"])  # before anything is read or observed
     known = {setting.name for setting in fields(JointDiscovery)}
     chosen = {name: value for name, value in options.items() if name in known}
     return JointDiscovery(**chosen, on_infeasible="raise" if options["strict"] else "skip")
