@@ -261,7 +261,7 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--tol", type=float, default=0.1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--mini-batches", type=int, nargs="+", default=[2], help="on a device")
+    parser.add_argument("--mini-batches", type=int, nargs="+", default=[1], help="on a device")
     options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
     if options.device != "cpu":

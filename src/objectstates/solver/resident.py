@@ -49,8 +49,8 @@ from objectstates.solver.padded import (
 from objectstates.solver.problem import one_hot
 from objectstates.solver.resident_rows import ResidentSide, tools_for
 
-MINI_BATCHES = 2  # of clips, at least; more where padded tensors would grow too large
-_PADDED = 2**24  # entries of clips x tracklets x chunks in a mini-batch
+MINI_BATCHES = 1  # of clips, at least; more where padded tensors would grow too large
+_PADDED = 2**25  # entries of clips x tracklets x chunks in a mini-batch
 
 
 class ResidentShard:
