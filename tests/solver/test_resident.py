@@ -49,6 +49,7 @@ def crew_of(corpus, n_shards=1, *, device="cpu", alone=None, target="joint", exa
             part_of(state, features[1], *clips),
             torch.device(device),
             alone=n_shards == 1 if alone is None else alone,
+            mini_batches=3,
         )
         for clips in divide(action, state, n_shards)
     ]
