@@ -7,7 +7,8 @@ on the same files: reading all factor rows once and multiplying them as often as
 scores of all rows, and the sum of rows by label). Seconds of the processors are told beside those
 of the clock, for machines that others use too.
 
-``--tracklets 10000 100000 1000000`` are the sizes, ``--shards 2`` uses two threads.
+``--tracklets 10000 100000 1000000`` are the sizes, ``--shards 2`` uses two threads. With
+``--device cuda`` it is what ``scale_gpu.py`` measures instead.
 """
 
 from __future__ import annotations
@@ -35,6 +36,25 @@ SETTINGS = {"mu": 1e-4, "lam": 1e-2}
 NU_PER_CLIP = 2.0
 
 
+def draw_times(rng: np.random.Generator, n_clips: int) -> tuple[Any, Any]:
+    """When the action of each clip is, (N,), and when its tracklets begin, (N, 30)."""
+    length = CHUNKS * 0.4
+    action_time = rng.uniform(0.25, 0.75, n_clips) * length
+    return action_time, np.sort(rng.uniform(0, length - 1, (n_clips, TRACKLETS)), axis=1)
+
+
+def constraints_of(start: Any) -> tuple[Any, Any]:
+    """Of the action and the states, where tracklets of 0.9 s begin at ``start`` (N, 30)."""
+    from objectstates.solver.oracle import one_row, ordered_states
+
+    begin, n_clips = start.ravel(), len(start)
+    offsets = np.arange(n_clips + 1) * TRACKLETS
+    state = ordered_states(begin, begin + 0.9, offsets, linear=np.zeros((len(begin), 2)))
+    offsets = np.arange(n_clips + 1) * CHUNKS
+    times = np.tile((np.arange(CHUNKS) + 0.5) * 0.4, n_clips)
+    return one_row(offsets, linear=np.zeros((len(times), 1)), times=times), state
+
+
 class Made:
     """Features on disk, and the truth that shaped them.
 
@@ -56,9 +76,8 @@ class Made:
         looks = rng.standard_normal((4, state_size)) / state_size**0.5
         moves = rng.standard_normal((2, action_size)) / action_size**0.5
         self.length = CHUNKS * 0.4
-        self.action_time = rng.uniform(0.25, 0.75, n_clips) * self.length
-        start = np.sort(rng.uniform(0, self.length - 1, (n_clips, TRACKLETS)), axis=1)
-        self.start, self.end = start.ravel(), (start + 0.9).ravel()
+        self.action_time, start = draw_times(rng, n_clips)
+        self.start = start
         self.state_path, self.action_path = folder / "state.f4", folder / "action.f4"
         with self.state_path.open("wb") as states, self.action_path.open("wb") as actions:
             for first in range(0, n_clips, 256):
@@ -84,13 +103,7 @@ class Made:
 
     def sides(self) -> tuple[Any, Any, Any, Any]:
         """Constraints and features of the action and the states."""
-        from objectstates.solver.oracle import one_row, ordered_states
-
-        offsets = np.arange(self.n_clips + 1) * TRACKLETS
-        state = ordered_states(self.start, self.end, offsets, linear=np.zeros((len(self.start), 2)))
-        offsets = np.arange(self.n_clips + 1) * CHUNKS
-        times = np.tile((np.arange(CHUNKS) + 0.5) * 0.4, self.n_clips)
-        action = one_row(offsets, linear=np.zeros((len(times), 1)), times=times)
+        action, state = constraints_of(self.start)
         paths = self.action_path, self.state_path
         rows = [FileRows(path, size) for path, size in zip(paths, self.sizes, strict=True)]
         return action, state, *rows
@@ -253,16 +266,37 @@ def in_a_process(*arguments: Any) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tracklets", type=int, nargs="+", default=[10**4, 10**5, 10**6])
+    parser.add_argument("--tracklets", type=int, nargs="+")
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--tol", type=float, default=0.1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--mini-batches", type=int, nargs="+", default=[1], help="on a device")
     options = parser.parse_args()
+    RESULTS.mkdir(exist_ok=True)
+    if options.device != "cpu":
+        report = on_device(options)
+        (RESULTS / "scale_gpu.json").write_text(json.dumps(report, indent=1) + "\n")
+        return
     rows = []
-    for n_tracklets in options.tracklets:
+    for n_tracklets in options.tracklets or [10**4, 10**5, 10**6]:
         rows.append(in_a_process(n_tracklets, options.shards, options.tol, LIMIT))
         print(json.dumps(rows[-1], indent=1), flush=True)
-    RESULTS.mkdir(exist_ok=True)
     (RESULTS / "scale.json").write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def on_device(options: Any) -> dict[str, Any]:
+    """Both tables of ``scale_gpu.py``."""
+    from benchmarks.scale_gpu import million, paper_size
+
+    report: dict[str, Any] = {"paper_size": paper_size(options.device), "resident": []}
+    print(json.dumps(report["paper_size"], indent=1), flush=True)
+    for n_tracklets in options.tracklets or [10**5, 10**6]:
+        for count in options.mini_batches:
+            judged = n_tracklets <= 10**5  # the host alone takes minutes for more
+            row = million(n_tracklets, options.device, options.tol, count, judged)
+            print(json.dumps(row, indent=1), flush=True)
+            report["resident"].append(row)
+    return report
 
 
 if __name__ == "__main__":

@@ -64,6 +64,8 @@ class LocalCrew:
         return len(self._shards)
 
     def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if len(self._shards) == 1:
+            return [getattr(self._shards[0], method)(*arguments[0])]
         calls = [
             self._threads.submit(getattr(shard, method), *given)
             for shard, given in zip(self._shards, arguments, strict=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import platform
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -19,6 +18,19 @@ from objectstates import formulation, settings
 from objectstates.corpus import Array, Corpus
 from objectstates.corpus_io import read_without_features
 from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
+from objectstates.fitting import (
+    Clock,
+    FitProgress,
+    Rounding,
+    Run,
+    Schedule,
+    Watch,
+    best_run,
+    check_finite,
+    relaxed_classifiers,
+    run_in_memory,
+    run_sharded,
+)
 from objectstates.labelling import (
     Labelling,
     chosen_chunks,
@@ -27,7 +39,7 @@ from objectstates.labelling import (
     label_held_out,
     learner_in_memory,
 )
-from objectstates.out_of_core import ProblemOnDisk, RoundingOnDisk, on_disk, stored_features
+from objectstates.out_of_core import RoundingOnDisk, on_disk, stored_features
 from objectstates.rejection import without_strangers
 from objectstates.result import Classifier, Result, SkippedClip
 from objectstates.settings import (
@@ -39,37 +51,14 @@ from objectstates.settings import (
     Target,
     TimeUnit,
 )
-from objectstates.solver.cost import factorise, linear_classifier
-from objectstates.solver.frank_wolfe import (
-    Progress,
-    Solution,
-    classifier_scores,
-    minimise,
-)
+from objectstates.solver.device_cost import HostAlgebra, algebra_on
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import JointProblem, Terms, make_side
 from objectstates.solver.rounding import joint_rounding
-from objectstates.solver.sharded import ShardedProgress, ShardedSolution
 
 
 class InfeasibleClipWarning(UserWarning):
     """Clips were left out because they admit no labelling."""
-
-
-@dataclass(frozen=True)
-class FitProgress:
-    """What a callback of :meth:`JointDiscovery.fit` sees after every pass.
-
-    ``objective`` and ``gap`` are those of the relaxed problem (while it starts, at the coupling of
-    the moment); ``rounded`` is the lowest objective of integer labels so far, infinite at first.
-    """
-
-    restart: int
-    stage: Literal["start", "joint"]
-    passes: int
-    objective: float
-    gap: float
-    rounded: float
 
 
 @dataclass(eq=False)
@@ -98,6 +87,8 @@ class JointDiscovery:
     restarts : how many runs, from different random labels; the lowest rounded objective is kept.
     seed : of all random choices.
     on_infeasible : "skip" leaves out clips that admit no labelling, with a warning; "raise" raises.
+    device : "cpu", or "cuda" for a GPU (needs the extra torch): what it factors and, in
+        :meth:`fit_folder`, holds and solves. See docs/scale.md.
 
     Attributes
     ----------
@@ -135,6 +126,7 @@ class JointDiscovery:
     restarts: int = 1
     seed: int = 0
     on_infeasible: OnInfeasible = "skip"
+    device: str = "cpu"
 
     @classmethod
     def paper(cls, **settings: Any) -> JointDiscovery:
@@ -150,7 +142,7 @@ class JointDiscovery:
     ) -> JointDiscovery:
         """Discover in ``corpus``. ``callback`` is called after every pass; true from it stops."""
         self._check_settings()
-        clock, watch = _Clock(), _Watch(callback)
+        clock, watch = Clock(), Watch(callback)
         self._check_features(corpus)
         skipped, kept = self._leave_out_infeasible(corpus)
         if self.reject == "auto":
@@ -167,20 +159,29 @@ class JointDiscovery:
         self._learned(corpus)
         return self
 
-    def _discover(self, corpus: Corpus, watch: _Watch, clock: _Clock) -> Result:
+    def _discover(self, corpus: Corpus, watch: Watch, clock: Clock) -> Result:
         """What is found in clips that all can be labelled."""
         clock.lap("other")
+        algebra = algebra_on(self.device)
         action, state = self._constraints(corpus, len(corpus.tracklets.start))
         coupling = float(self.nu) / self._seconds_per_unit(corpus)
         problem = JointProblem(
-            make_side(factorise(corpus.chunks.features[: action.n_rows], float(self.lam)), action),
-            make_side(factorise(corpus.tracklets.features[: state.n_rows], float(self.mu)), state),
+            make_side(
+                algebra.factorise(corpus.chunks.features[: action.n_rows], float(self.lam)), action
+            ),
+            make_side(
+                algebra.factorise(corpus.tracklets.features[: state.n_rows], float(self.mu)), state
+            ),
             coupling,
         )
         clock.lap("factorise")
-        run = self._best_run(watch, lambda restart: self._run(problem, restart, watch))
+        run = best_run(
+            self.restarts,
+            watch,
+            lambda restart: run_in_memory(problem, self._schedule, restart, watch),
+        )
         clock.lap("solve")
-        found, classifiers = self._label(corpus, problem, run.rounding)
+        found, classifiers = self._label(corpus, problem, run.rounding, algebra)
         terms = problem.integer_terms(found.action, found.state)
         clock.lap("label")
         return self._result(corpus, run, found, classifiers, terms)
@@ -198,7 +199,8 @@ class JointDiscovery:
         """Discover in the corpus folder ``path`` without ever holding its features in memory.
 
         They are read twice to be factored; the factors, of about the size of the features, lie in
-        a temporary folder within ``scratch`` (the system's unless given) until the fit is over.
+        a temporary folder within ``scratch`` (the system's unless given) until the fit is over; or,
+        with another ``device`` than the CPU, in its memory.
         The problem and its certificate are those of :meth:`fit`. Labels are rounded every few
         passes instead of after each.
 
@@ -213,7 +215,9 @@ class JointDiscovery:
             raise SettingError(f"shards must be a whole number of at least 1, not {shards!r}")
         if self.reject != "none":
             raise SettingError("clips cannot be rejected out of core: leave out --reject")
-        clock, watch = _Clock(), _Watch(callback)
+        if self.device != "cpu" and ray_address is not None:
+            raise SettingError("shards on a Ray cluster work on its processors: use --device cpu")
+        clock, watch = Clock(), Watch(callback)
         corpus = read_without_features(Path(path))
         skipped, kept = self._leave_out_infeasible(corpus)
         action, state = self._constraints(kept, len(kept.tracklets.start))
@@ -228,11 +232,16 @@ class JointDiscovery:
             scratch=scratch,
             processes=processes,
             ray_address=ray_address,
+            device=self.device,
             solver=self.solver,
             **settings,
         ) as problem:
             clock.lap("factorise")
-            run = self._best_run(watch, lambda restart: self._run_sharded(problem, restart, watch))
+            run = best_run(
+                self.restarts,
+                watch,
+                lambda restart: run_sharded(problem, self._schedule, restart, watch),
+            )
             clock.lap("solve")
             rounding = run.rounding
             found = chosen_chunks(kept, rounding.action, rounding.state,
@@ -242,7 +251,7 @@ class JointDiscovery:
                 found, classifiers = label_held_out(
                     kept, state, rounding.action, rounding.state, problem.learn
                 )
-            _check_finite(classifiers)
+            check_finite(classifiers)
             terms = problem.integer_terms(found.action, found.state)
         clock.lap("label")
         result = self._result(kept, run, found, classifiers, terms)
@@ -255,7 +264,7 @@ class JointDiscovery:
     def _result(
         self,
         corpus: Corpus,
-        run: _Run[_Rounding] | _Run[RoundingOnDisk],
+        run: Run[Rounding] | Run[RoundingOnDisk],
         found: Labelling,
         classifiers: dict[str, Classifier],
         terms: Terms,
@@ -289,7 +298,7 @@ class JointDiscovery:
     def predict(self, corpus: Corpus) -> Result:
         """Label clips never seen in fit: fixed classifiers, joint rounding, the same labelling."""
         self._check_fitted()
-        clock = _Clock()
+        clock = Clock()
         fitted = JointDiscovery(**self.result_.settings)  # what was learned with, not set since
         _check_features(corpus, self.result_.classifiers)
         skipped, kept = fitted._leave_out_infeasible(corpus)
@@ -453,92 +462,16 @@ class JointDiscovery:
         kept = [n for n, clip_id in enumerate(corpus.clip_ids) if clip_id not in names]
         return skipped, corpus.select(kept)
 
-    def _best_run(
-        self, watch: _Watch, run: Callable[[int], _Run[AnyRounding]]
-    ) -> _Run[AnyRounding]:
-        """The restart with the lowest rounded objective, of those until the callback stops."""
-        runs: list[_Run[AnyRounding]] = []
-        while not runs or (len(runs) < self.restarts and not watch.stopped):
-            runs.append(run(len(runs)))
-        best = min(runs, key=lambda run: run.rounding.terms.total)
-        if best.solution.terms.total < -1e-9:  # a sum of squares: nothing is left of its digits
-            raise SettingError(
-                "the features are too large for these ridge weights: scale them to unit length, "
-                "or raise mu (states) and lam (action)"
-            )
-        return best
-
-    def _run(
-        self,
-        problem: JointProblem,
-        restart: int,
-        callback: Callable[[FitProgress], bool],
-    ) -> _Run[_Rounding]:
-        """One run of the solver; of the roundings after every pass the cheapest is kept."""
-        best: _Rounding | None = None
-        trace: list[list[float]] = []
-        begun = time.perf_counter()
-
-        def after_pass(progress: Progress) -> bool:
-            nonlocal best
-            if progress.stage == "joint":
-                rounding = _round_relaxed(problem, progress)
-                if best is None or rounding.terms.total < best.terms.total:
-                    best = rounding
-                seconds = time.perf_counter() - begun
-                trace.append([seconds, progress.objective, progress.gap, best.terms.total])
-            return callback(
-                FitProgress(
-                    restart,
-                    progress.stage,
-                    progress.passes,
-                    progress.objective,
-                    progress.gap,
-                    math.inf if best is None else best.terms.total,
-                )
-            )
-
-        solution = minimise(
-            problem,
-            solver=self.solver,
-            tol=self.tol,
-            max_passes=self.max_passes,
-            seed=int(self.seed) + restart,
-            callback=after_pass,
-        )
-        if best is None:  # stopped while still starting
-            best = _round_relaxed(problem, solution)
-        return _Run(best, solution, trace)
-
-    def _run_sharded(
-        self, problem: ProblemOnDisk, restart: int, callback: Callable[[FitProgress], bool]
-    ) -> _Run[RoundingOnDisk]:
-        trace: list[list[float]] = []
-        begun = time.perf_counter()
-
-        def after_pass(at: ShardedProgress) -> bool:
-            if at.stage == "joint" and at.rounded < math.inf:
-                seconds = time.perf_counter() - begun
-                trace.append([seconds, at.objective, at.gap, at.rounded])
-            return callback(
-                FitProgress(restart, at.stage, at.passes, at.objective, at.gap, at.rounded)
-            )
-
-        solution = problem.sharded.minimise(
-            solver=self.solver,
-            tol=self.tol,
-            max_passes=self.max_passes,
-            seed=int(self.seed) + restart,
-            callback=after_pass,
-        )
-        return _Run(problem.rounding(solution), solution, trace)
+    @property
+    def _schedule(self) -> Schedule:
+        return Schedule(self.solver, self.tol, self.max_passes, int(self.seed))
 
     def _label(
-        self, corpus: Corpus, problem: JointProblem, rounding: _Rounding
+        self, corpus: Corpus, problem: JointProblem, rounding: Rounding, algebra: HostAlgebra
     ) -> tuple[Labelling, dict[str, Classifier]]:
         """The labels to give out, and the classifiers that give them to unseen clips."""
         if self._held_out(corpus):
-            learn = learner_in_memory(corpus, problem, mu=self.mu, lam=self.lam)
+            learn = learner_in_memory(corpus, problem, algebra, mu=self.mu, lam=self.lam)
             found, classifiers = label_held_out(
                 corpus, problem.state.constraints, rounding.action, rounding.state, learn
             )
@@ -550,27 +483,13 @@ class JointDiscovery:
                 rounding.action_scores,
                 rounding.state_scores,
             )
-            classifiers = self._relaxed_classifiers(corpus, rounding)
-        _check_finite(classifiers)
+            classifiers = relaxed_classifiers(corpus, rounding, algebra, mu=self.mu, lam=self.lam)
+        check_finite(classifiers)
         return found, classifiers
 
     def _held_out(self, corpus: Corpus) -> bool:
         """Nothing can be learned without a clip that is the only one."""
         return self.labelling == "held_out" and len(corpus) > 1
-
-    def _relaxed_classifiers(self, corpus: Corpus, rounding: _Rounding) -> dict[str, Classifier]:
-        """The classifiers behind the rounding, from the relaxed point that was rounded."""
-        found = {}
-        for side, features, labels, scores, ridge in (
-            ("action", corpus.chunks.features, rounding.relaxed_action, rounding.action_scores,
-             self.lam),
-            ("state", corpus.tracklets.features, rounding.relaxed_state, rounding.state_scores,
-             self.mu),
-        ):  # fmt: skip
-            if len(labels):
-                weights, bias = linear_classifier(features, labels, labels - scores, ridge)
-                found[side] = Classifier(weights, bias, len(labels), np.ones(len(bias)))
-        return found
 
     def _seconds_per_unit(self, corpus: Corpus) -> float:
         if self.time_unit == "second":
@@ -603,68 +522,6 @@ class JointDiscovery:
         self.n_iter_ = int(result.summary["passes"])
         self.converged_ = bool(result.summary["converged"])
         self.skipped_, self.set_aside_ = result.skipped, result.set_aside
-
-
-@dataclass(frozen=True, eq=False)
-class _Rounding:
-    """Integer labels, the relaxed point and the classifier scores that gave them."""
-
-    action: Array  # (T,) 0/1
-    state: Array  # (M,) 0/1/2
-    action_scores: Array  # (T, 1)
-    state_scores: Array  # (M, 2)
-    relaxed_action: Array
-    relaxed_state: Array
-    terms: Terms
-    passes: int
-
-
-AnyRounding = TypeVar("AnyRounding", "_Rounding", RoundingOnDisk)
-
-
-@dataclass(frozen=True, eq=False)
-class _Run(Generic[AnyRounding]):
-    """One run of the solver.
-
-    trace : per pass the seconds since its start, the relaxed objective, the duality gap, and the
-        lowest objective of integer labels so far.
-    """
-
-    rounding: AnyRounding
-    solution: Solution | ShardedSolution
-    trace: list[list[float]]
-
-
-def _check_finite(classifiers: dict[str, Classifier]) -> None:
-    for side, classifier in classifiers.items():
-        if not (np.isfinite(classifier.weights).all() and np.isfinite(classifier.bias).all()):
-            raise SettingError(f"the {side} classifier is not finite: raise its ridge")
-
-
-def _round_relaxed(problem: JointProblem, point: Progress | Solution) -> _Rounding:
-    """Round a relaxed point with the classifiers that it implies."""
-    action, state = problem.action.constraints, problem.state.constraints
-    action_scores = classifier_scores(problem.action, point.action)
-    state_scores = classifier_scores(problem.state, point.state)
-    action_labels, state_labels = joint_rounding(
-        action,
-        state,
-        action_scores,
-        state_scores,
-        action_weight=1 / (2 * max(action.n_rows, 1)),
-        state_weight=1 / (2 * max(state.n_rows, 1)),
-        coupling=problem.coupling,
-    )
-    return _Rounding(
-        action_labels,
-        state_labels,
-        action_scores,
-        state_scores,
-        point.action.labels.copy(),
-        point.state.labels.copy(),
-        problem.integer_terms(action_labels, state_labels),
-        point.passes,
-    )
 
 
 def _scores(classifier: Classifier | None, features: Array, columns: int) -> tuple[int, Array]:
@@ -728,29 +585,3 @@ def _number(value: Any, kind: type[Any]) -> float:
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as JSON says them: NumPy's numbers become Python's."""
     return {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}
-
-
-class _Watch:
-    """The callback, and whether it has asked to stop: from then on nothing is run to its end."""
-
-    def __init__(self, callback: Callable[[FitProgress], bool | None] | None) -> None:
-        self.stopped = False
-        self._callback = callback
-
-    def __call__(self, progress: FitProgress) -> bool:
-        if self._callback is not None and not self.stopped:
-            self.stopped = bool(self._callback(progress))
-        return self.stopped
-
-
-class _Clock:
-    """Seconds per stage, of all runs together."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
-        self._last = now

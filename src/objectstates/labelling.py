@@ -15,7 +15,7 @@ import numpy as np
 from objectstates.corpus import Array, Corpus
 from objectstates.result import Classifier
 from objectstates.settings import SideName
-from objectstates.solver.cost import linear_classifier
+from objectstates.solver.device_cost import HostAlgebra
 from objectstates.solver.held_out import (
     action_extent,
     common_scale,
@@ -108,8 +108,13 @@ Learner = Callable[[SideName, Array], Learned]
 """Learns one side from integer labels (M,)."""
 
 
-def learner_in_memory(corpus: Corpus, problem: JointProblem, *, mu: float, lam: float) -> Learner:
-    """Learn from a problem's own factors; ``mu`` and ``lam`` are the ridges of state and action."""
+def learner_in_memory(
+    corpus: Corpus, problem: JointProblem, algebra: HostAlgebra, *, mu: float, lam: float
+) -> Learner:
+    """Learn from a problem's own factors; ``mu`` and ``lam`` are the ridges of state and action.
+
+    algebra : what computes the classifiers, and where.
+    """
     sides = {
         "action": (problem.action, corpus.chunks.features, lam),
         "state": (problem.state, corpus.tracklets.features, mu),
@@ -119,7 +124,7 @@ def learner_in_memory(corpus: Corpus, problem: JointProblem, *, mu: float, lam: 
         side, features, ridge = sides[kind]
         hot = one_hot(labels, side.constraints.linear.shape[1])
         scores, residual = held_out_scores(side, hot)
-        return Learned(scores, lambda: linear_classifier(features, hot, residual, ridge))
+        return Learned(scores, lambda: algebra.linear_classifier(features, hot, residual, ridge))
 
     return learn
 

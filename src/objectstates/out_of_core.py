@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,22 +16,25 @@ import numpy as np
 
 from objectstates.corpus import Array, Corpus
 from objectstates.corpus_io import StoredFeatures
-from objectstates.crews import Memory
+from objectstates.crews import Member, Memory
 from objectstates.engine import crew_of
 from objectstates.errors import CorpusError, SettingError
 from objectstates.labelling import Learned
 from objectstates.result import Classifier
 from objectstates.settings import SideName, Solver, Target
+from objectstates.solver.messages import Wholes
 from objectstates.solver.moments import ArrayRows, FeatureRows, shift_of
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import Terms
+from objectstates.solver.resident import ResidentShard
 from objectstates.solver.sharded import (
     ShardedProblem,
     ShardedSolution,
     divide,
     part_of,
 )
-from objectstates.solver.shards import Shard, Wholes
+from objectstates.solver.shards import Shard
+from objectstates.torch_support import solver_device
 
 _MEMORY = Memory(
     changing=frozenset({"prepare", "start", "sweep", "step", "settle", "examine", "keep"}),
@@ -154,17 +157,22 @@ def on_disk(
     scratch: str | Path | None,
     processes: bool = False,
     ray_address: str | None = None,
+    device: str = "cpu",
 ) -> Iterator[ProblemOnDisk]:
     """The problem, factored, while its files exist: in a temporary folder within ``scratch``.
 
     processes : shards are in processes of their own, not in threads of this one.
     ray_address : of a Ray cluster, on whose machines the shards (and their scratch folders) are.
+    device : "cpu", or one in whose memory the factors are kept instead of files.
     """
     runs = divide(action, state, n_shards)
     place, token = Path(scratch or tempfile.gettempdir()), secrets.token_hex(6)
+    make: Callable[..., Member] = _make_shard
+    if device != "cpu":
+        make = partial(_make_resident, solver_device(device))
     makers = [
         partial(
-            _make_shard,
+            make,
             part_of(action, stored.action, *clips),
             part_of(state, stored.state, *clips),
             place / f"objectstates-{token}-{number}",
@@ -180,6 +188,17 @@ def on_disk(
     with crew_of(makers, _MEMORY, processes=processes, ray_address=ray_address) as crew:
         shifts = shift_of(stored.action), shift_of(stored.state)
         yield ProblemOnDisk(ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam), cuts)
+
+
+def _make_resident(
+    device: Any,
+    action: tuple[Constraints, FeatureRows],
+    state: tuple[Constraints, FeatureRows],
+    _folder: Path,
+    *,
+    alone: bool,
+) -> ResidentShard:
+    return ResidentShard(action, state, device, alone=alone)
 
 
 def _make_shard(

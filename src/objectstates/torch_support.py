@@ -39,6 +39,17 @@ def torch_device(device: str) -> Any:
     return torch.device(device)
 
 
+def solver_device(device: str) -> Any:
+    """The device a solver asks for, or which extra or what else is missing."""
+    with needs_extra("torch", f"to solve on {device!r}"):
+        import torch  # noqa: F401
+    if device not in ("cpu", "cuda"):
+        raise SettingError(
+            f"device {device!r}: a solver runs on cpu or cuda (CUDA_VISIBLE_DEVICES names the GPU)"
+        )
+    return torch_device(device)
+
+
 @contextmanager
 def cpu_threads(count: int) -> Iterator[None]:
     """Torch has one number of threads for the whole process: lend it ours."""

@@ -23,8 +23,9 @@ from typing import Any
 
 from objectstates.cache import content_digest, digest
 from objectstates.corpus import Corpus
-from objectstates.discovery import FitProgress, JointDiscovery
+from objectstates.discovery import JointDiscovery
 from objectstates.errors import ResultError, WorkspaceError
+from objectstates.fitting import FitProgress
 from objectstates.ingest import IngestSettings, Progress, Report, ingest_to
 from objectstates.report.page import write_report
 from objectstates.result import Result

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from objectstates.formulation import action_constraints, no_action, no_states, state_constraints
-from objectstates.solver import shards
+from objectstates.solver import shard_rows
 from objectstates.solver.cost import factorise, linear_classifier
 from objectstates.solver.frank_wolfe import classifier_scores, minimise
 from objectstates.solver.held_out import held_out_scores
+from objectstates.solver.messages import Wholes
 from objectstates.solver.moments import ArrayRows, measure, shift_of
 from objectstates.solver.oracle import label_clips
 from objectstates.solver.problem import JointProblem, make_side, one_hot, vertex
@@ -18,7 +19,7 @@ from objectstates.solver.sharded import (
     part_of,
     shares_of_way,
 )
-from objectstates.solver.shards import Shard, Wholes
+from objectstates.solver.shards import Shard
 from objectstates.synthetic import synthetic_corpus
 
 NU, MU, LAM = 0.3, 1e-4, 1e-2
@@ -80,7 +81,7 @@ def test_one_shard_goes_where_the_solver_in_memory_goes(
     corpus, tmp_path, monkeypatch, single_from, exact
 ):
     """To rounding error of the factor rows, which are float32, or float64."""
-    monkeypatch.setattr(shards, "SINGLE_FROM", single_from)
+    monkeypatch.setattr(shard_rows, "SINGLE_FROM", single_from)
     for passes in (5, 30, 80):
         expected = minimise(in_memory(corpus), tol=1e-9, max_passes=passes, seed=3)
         found, _, _ = solve(corpus, tmp_path, 1, tol=1e-9, max_passes=passes, seed=3)

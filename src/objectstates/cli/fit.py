@@ -18,7 +18,8 @@ from objectstates.settings import ConstraintName, Labelling, Reject, Solver, Tar
 
 if TYPE_CHECKING:
     from objectstates.corpus import Corpus
-    from objectstates.discovery import FitProgress, JointDiscovery
+    from objectstates.discovery import JointDiscovery
+    from objectstates.fitting import FitProgress
     from objectstates.result import Result
 
 Source = Annotated[
@@ -74,6 +75,10 @@ def fit(
             "the result unless given."
         ),
     ] = None,
+    device: Annotated[
+        str,
+        typer.Option(help="Where it is factored and, out of core, solved: cpu or cuda (a GPU)."),
+    ] = "cpu",
     engine: EngineOption = "local",
     ray_address: RayAddress = "auto",
     paper: Paper = False,
@@ -114,7 +119,10 @@ def fit(
 def model_of(options: Mapping[str, Any]) -> JointDiscovery:
     """The estimator that the options of the command line describe."""
     from objectstates.discovery import JointDiscovery
+    from objectstates.torch_support import solver_device
 
+    if options["device"] != "cpu":
+        solver_device(options["device"])  # before anything is read or observed
     known = {setting.name for setting in fields(JointDiscovery)}
     chosen = {name: value for name, value in options.items() if name in known}
     return JointDiscovery(**chosen, on_infeasible="raise" if options["strict"] else "skip")

@@ -26,6 +26,10 @@ from objectstates.compiled import compiled
 from objectstates.errors import SettingError
 from objectstates.solver.oracle import Floats
 
+TOO_LARGE = (
+    "the features are too large for so small a ridge: scale them to unit length, or raise "
+    "mu (states) or lam (action)"
+)
 _COLUMNS = 512  # features are widened to float64 this many columns (or rows) at a time
 
 
@@ -133,10 +137,7 @@ def _add_to_diagonal(matrix: Floats, value: float) -> None:
 def _cholesky(matrix: Floats) -> Floats:
     lower, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
     if info != 0:
-        raise SettingError(
-            "the features are too large for so small a ridge: scale them to unit length, or raise "
-            "mu (states) or lam (action)"
-        )
+        raise SettingError(TOO_LARGE)
     return lower  # type: ignore[no-any-return]
 
 

@@ -108,15 +108,17 @@ def minimise(
     passes = _full_passes if solver == "full" else _block_passes
     progress = Progress("start", 0, action, state, problem.terms(action, state), np.inf)
     negligible = 1e-10 * progress.objective
-    converged = False
+    converged = verified = False
     for progress in passes(problem, action, state, max_passes, rng):
+        verified = False
         if progress.stage == "joint" and progress.gap <= max(tol * progress.objective, negligible):
-            progress = _verified(problem, progress)
+            progress, verified = _verified(problem, progress), True
             converged = progress.gap <= max(tol * progress.objective, negligible)
         stopped = callback is not None and callback(progress)
         if converged or stopped:
             break
-    progress = _verified(problem, progress)
+    if not verified:
+        progress = _verified(problem, progress)
     return Solution(
         progress.action, progress.state, progress.terms, progress.gap, progress.passes, converged
     )
@@ -414,14 +416,25 @@ def _reweigh(
 @compiled
 def _push(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
     """Bring the sums of label times factor row up to date with labels = kept * before + moved."""
-    part, whole = at.parts[n], at.whole
+    part, whole, rows = at.parts[n], at.whole, side.rows
     for k in range(moved.shape[1]):
         change = (kept - 1.0) * part[k]
-        for i in range(moved.shape[0]):
+        used = np.flatnonzero(moved[:, k])
+        whole_fours = len(used) // 4 * 4
+        for first in range(0, whole_fours, 4):  # four at a time: memory is read faster
+            a, b, c, d = used[first], used[first + 1], used[first + 2], used[first + 3]
+            u, v, w, x = moved[a, k], moved[b, k], moved[c, k], moved[d, k]
+            for r in range(len(change)):
+                change[r] += (
+                    u * rows[lo + a, r]
+                    + v * rows[lo + b, r]
+                    + w * rows[lo + c, r]
+                    + x * rows[lo + d, r]
+                )
+        for i in used[whole_fours:]:
             weight = moved[i, k]
-            if weight != 0.0:
-                for r in range(len(change)):
-                    change[r] += weight * side.rows[lo + i, r]
+            for r in range(len(change)):
+                change[r] += weight * rows[lo + i, r]
         for r in range(len(change)):
             part[k, r] += change[r]
             whole[k, r] += change[r]

@@ -167,31 +167,55 @@ def residual(side: Side, iterate: Iterate) -> Floats:
     return iterate.labels - side.rows @ iterate.whole.T
 
 
+@compiled
+def inner_product(gradient: Floats, labels: Floats) -> float:
+    """<gradient, labels>, where a forbidden entry (infinite times zero) counts nothing."""
+    total = 0.0
+    for i in range(labels.shape[0]):
+        for k in range(labels.shape[1]):
+            if labels[i, k] != 0.0:
+                total += gradient[i, k] * labels[i, k]
+    return total
+
+
+@compiled
 def _quadratic(side: Side, iterate: Iterate) -> float:
     """tr(Y' A Y) / 2M."""
-    if side.dense:
-        product = float(np.vdot(iterate.labels.T, iterate.whole))
-    else:
-        labels, whole = iterate.labels, iterate.whole
-        product = float(np.vdot(labels, labels) - np.vdot(whole, whole))
+    labels, whole = iterate.labels, iterate.whole
+    product = 0.0
+    for k in range(labels.shape[1]):
+        for i in range(labels.shape[0]):
+            product += labels[i, k] * (whole[k, i] if side.dense else labels[i, k])
+        if not side.dense:
+            for r in range(whole.shape[1]):
+                product -= whole[k, r] * whole[k, r]
     return product / (2 * max(side.n_rows, 1))
 
 
+@compiled
 def _integer_quadratic(side: Side, labels: Labels) -> float:
     product = 0.0
     for state in range(1, side.constraints.linear.shape[1] + 1):
         chosen = np.flatnonzero(labels == state)
         if side.dense:
-            product += float(side.rows[np.ix_(chosen, chosen)].sum())
+            for i in chosen:
+                for j in chosen:
+                    product += side.rows[i, j]
         else:
-            product += len(chosen) - float(np.square(side.rows[chosen].sum(axis=0)).sum())
+            whole = np.zeros(side.rows.shape[1])
+            for i in chosen:
+                for r in range(len(whole)):
+                    whole[r] += side.rows[i, r]
+            product += len(chosen)
+            for r in range(len(whole)):
+                product -= whole[r] * whole[r]
     return product / (2 * max(side.n_rows, 1))
 
 
+@compiled
 def linear_cost(side: Side, labels: Floats) -> float:
-    """What labels (M, K) cost beside the clustering cost."""
-    used = labels != 0  # a forbidden entry is infinite, and never used
-    return float(side.constraints.linear[used] @ labels[used])
+    """What labels (M, K) cost beside the clustering cost; a forbidden entry is never used."""
+    return inner_product(side.constraints.linear, labels)
 
 
 @compiled
@@ -256,17 +280,6 @@ def block_gradient(
             linear = side.constraints.linear[lo + i, k]
             gradient[i, k] = product / side.n_rows + linear + coupling * pull[i, k]
     return gradient
-
-
-@compiled
-def inner_product(gradient: Floats, labels: Floats) -> float:
-    """<gradient, labels>, where a forbidden entry (infinite times zero) counts nothing."""
-    total = 0.0
-    for i in range(labels.shape[0]):
-        for k in range(labels.shape[1]):
-            if labels[i, k] != 0.0:
-                total += gradient[i, k] * labels[i, k]
-    return total
 
 
 @compiled

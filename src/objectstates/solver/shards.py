@@ -12,207 +12,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from objectstates.compiled import compiled
 from objectstates.settings import SideName
-from objectstates.solver.frank_wolfe import (
-    STEPS_PER_VISIT,
-    random_labels,
-    sweep,
-    with_room,
-)
+from objectstates.solver.frank_wolfe import random_labels, sweep
 from objectstates.solver.held_out import scores_without_clip
+from objectstates.solver.messages import (
+    Examination,
+    Ledger,
+    Report,
+    Wholes,
+    ledger_of,
+    value_of,
+)
 from objectstates.solver.moments import FeatureRows, Moments, Whitening, measure
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
 from objectstates.solver.problem import (
-    Iterate,
     Side,
     action_pull,
     best_response,
     block_gradient,
-    disorder,
     inner_product,
-    linear_cost,
     one_hot,
     state_pull,
 )
 from objectstates.solver.rounding import joint_rounding
+from objectstates.solver.shard_rows import ShardSide, add, blend, products
 
 BATCH_BYTES = 16 * 2**20  # of factor rows; two batches are held at a time
-SINGLE_FROM = 4  # factor rows are kept in float32 from this many rows per feature on
-
-
-class Wholes(NamedTuple):
-    """F'Y of both sides, as rows: (1, 1 + d) of the action and (2, 1 + d) of the states."""
-
-    action: Floats
-    state: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Ledger:
-    """The parts of the objective that are sums over clips: all but the |F'Y|^2.
-
-    squares : |Z|^2, |Y|^2. linear : of both sides. disorder : in seconds.
-    """
-
-    squares: tuple[float, float]
-    linear: tuple[float, float]
-    disorder: float
-
-
-@dataclass(frozen=True, eq=False)
-class Report:
-    """What a shard tells after a pass.
-
-    gap : the sum of the gaps met. wholes : F'Y of its clips alone, as they are now.
-    own : c of c0 + c1 s + c2 s^2, the shard's own part of the objective (all but |F'Y|^2) when it
-        goes the share s of its way from where it was to where it is.
-    """
-
-    gap: float
-    wholes: Wholes
-    own: tuple[float, float, float]
-
-
-@dataclass(frozen=True, eq=False)
-class Examination:
-    """The gap at a point, its ledger, and the same of the integer labels it is rounded to."""
-
-    gap: float
-    ledger: Ledger
-    rounded: Ledger
-    rounded_wholes: Wholes
-
-
-class _RowFile:
-    """A matrix on disk, written from top to bottom and read anywhere."""
-
-    def __init__(self, path: Path, width: int, dtype: npt.DTypeLike) -> None:
-        self.path, self.width, self.dtype = path, width, np.dtype(dtype)
-        self._file = path.open("w+b", buffering=0)
-
-    def append(self, rows: npt.NDArray[Any]) -> None:
-        self._file.write(np.ascontiguousarray(rows, self.dtype).data)
-
-    def read(self, lo: int, hi: int, room: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The rows lo to hi, in the memory of ``room``."""
-        rows = room[: hi - lo]
-        left = memoryview(rows.data).cast("B") if rows.size else memoryview(b"")
-        self._file.seek(lo * self.width * self.dtype.itemsize)
-        while len(left):
-            count = self._file.readinto(left)
-            if not count:
-                raise OSError(f"{self.path} is shorter than it was written")
-            left = left[count:]
-        return rows
-
-    def close(self) -> None:
-        self._file.close()
-        self.path.unlink(missing_ok=True)
-
-
-class _ShardSide:
-    """One side of a shard's clips."""
-
-    def __init__(self, constraints: Constraints, features: FeatureRows) -> None:
-        self.constraints, self.features = constraints, features
-        sizes = np.diff(constraints.offsets) ** 2
-        self.block_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.n_rows = 0
-        self._files: list[_RowFile] = []
-        self.n_states = constraints.linear.shape[1]
-        self.labels = np.zeros(constraints.linear.shape)
-
-    @property
-    def width(self) -> int:
-        return 1 + self.features.shape[1]
-
-    def prepare(
-        self, name: str, whitening: Whitening, folder: Path, batches: list[tuple[int, int]]
-    ) -> None:
-        """Write the factor rows and the blocks of A, one batch after another."""
-        self.n_rows = whitening.n_rows
-        single = whitening.n_rows >= SINGLE_FROM * len(whitening.mean)
-        self.rows = _RowFile(folder / f"{name}.rows", self.width, "f4" if single else "f8")
-        self.blocks = _RowFile(folder / f"{name}.blocks", 1, "f8")
-        self._files = [self.rows, self.blocks]
-        offsets = self.constraints.offsets
-        for first, last in batches if self.n_rows else ():
-            features = self.features.read(int(offsets[first]), int(offsets[last]))
-            rows = whitening.factor(features).astype(self.rows.dtype)
-            self.rows.append(rows)
-            for lo, hi in pairwise(offsets[first : last + 1] - offsets[first]):
-                wide = rows[lo:hi].astype(np.float64)
-                self.blocks.append((np.eye(hi - lo) - wide @ wide.T).ravel())
-
-    def start(self, labels: Labels) -> None:
-        """Stand at one labelling."""
-        n_clips = self.constraints.n_clips
-        self.labels = one_hot(labels, self.n_states)
-        self.vertices = labels[:, None].astype(np.int8)
-        self.weights, self.counts = np.ones((n_clips, 1)), np.ones(n_clips, np.int64)
-
-    def room(self, batches: list[tuple[int, int]]) -> tuple[npt.NDArray[Any], Floats]:
-        """Memory for any one batch."""
-        rows = max(int(np.ptp(self.constraints.offsets[[a, b]])) for a, b in batches)
-        blocks = max(int(np.ptp(self.block_offsets[[a, b]])) for a, b in batches)
-        return np.empty((rows, self.width), self.rows.dtype), np.empty(blocks)
-
-    def side(self, first: int, last: int, room: tuple[npt.NDArray[Any], Floats]) -> Side:
-        """The clips first to last as a problem's side, read into ``room``."""
-        offsets, starts = self.constraints.offsets, self.block_offsets
-        lo, hi = int(offsets[first]), int(offsets[last])
-        every = self.constraints
-        return Side(
-            Constraints(
-                offsets[first : last + 1] - lo,
-                every.order[lo:hi],
-                every.before[lo:hi],
-                every.exactly_one,
-                every.linear[lo:hi],
-                every.times[lo:hi],
-            ),
-            self.rows.read(lo, hi, room[0]),
-            False,
-            self.blocks.read(int(starts[first]), int(starts[last]), room[1]),
-            starts[first : last + 1] - starts[first],
-            self.n_rows,
-        )
-
-    def span(self, first: int, last: int) -> slice:
-        return slice(int(self.constraints.offsets[first]), int(self.constraints.offsets[last]))
-
-    def at(self, first: int, last: int, side: Side, whole: Floats) -> Iterate:
-        """The clips' place, as views: what is done to it is done here."""
-        rows = self.span(first, last)
-        parts = np.zeros((last - first, self.n_states, self.width))
-        labels = self.labels[rows]
-        _add_parts(side.rows, labels, side.constraints.offsets, parts)
-        clips = slice(first, last)
-        return Iterate(
-            labels, parts, whole, self.vertices[rows], self.weights[clips], self.counts[clips]
-        )
-
-    def make_room(self) -> None:
-        """Space for the labellings that one pass can add to each clip's combination."""
-        whole, parts = np.empty((0, 0)), np.empty((0, 0, 0))
-        at = with_room(
-            Iterate(self.labels, parts, whole, self.vertices, self.weights, self.counts),
-            STEPS_PER_VISIT,
-        )
-        self.vertices, self.weights = at.vertices, at.weights
-
-    def close(self) -> None:
-        for file in self._files:
-            file.close()
 
 
 class _Batch(NamedTuple):
@@ -241,7 +73,7 @@ class Shard:
         alone: bool = True,
         batch_bytes: int = BATCH_BYTES,
     ) -> None:
-        self._action, self._state = _ShardSide(*action), _ShardSide(*state)
+        self._action, self._state = ShardSide(*action), ShardSide(*state)
         self.folder, self._alone = folder, alone
         filled = sum(4 * side.width * side.constraints.offsets for side in self._sides)
         self._batches = _batches(np.asarray(filled), batch_bytes)
@@ -331,7 +163,7 @@ class Shard:
             capacity = max(int((side.counts + counts).max(initial=1)), side.weights.shape[1])
             more = ((0, 0), (0, capacity - side.weights.shape[1]))
             side.vertices, side.weights = np.pad(side.vertices, more), np.pad(side.weights, more)
-            _blend(
+            blend(
                 side.constraints.offsets, share, side.vertices, side.weights, side.counts,
                 vertices, weights, counts,
             )  # fmt: skip
@@ -349,8 +181,8 @@ class Shard:
             z, y = self._rows(batch)
             nowhere = np.zeros_like(scores[0][z]), np.zeros_like(scores[1][y])
             gap += self._targets(batch, wholes, coupling, *nowhere)
-            scores[0][z] = _scores(batch.action.rows, wholes.action)
-            scores[1][y] = _scores(batch.state.rows, wholes.state)
+            scores[0][z] = products(batch.action.rows, wholes.action)
+            scores[1][y] = products(batch.state.rows, wholes.state)
             labels[0][z], labels[1][y] = joint_rounding(
                 batch.action.constraints,
                 batch.state.constraints,
@@ -360,8 +192,8 @@ class Shard:
                 state_weight=1 / (2 * max(self._state.n_rows, 1)),
                 coupling=coupling,
             )
-            _add(batch.action, one_hot(labels[0][z], 1), rounded.action)
-            _add(batch.state, one_hot(labels[1][y], 2), rounded.state)
+            add(batch.action, one_hot(labels[0][z], 1), rounded.action)
+            add(batch.state, one_hot(labels[1][y], 2), rounded.state)
         self._examined = (*labels, *scores)
         here = self._ledger(self._action.labels, self._state.labels)
         return Examination(gap, here, self.ledger(*labels), rounded)
@@ -383,7 +215,7 @@ class Shard:
         mine = getattr(self, f"_{kind}")
         hot, whole = one_hot(labels, mine.n_states), np.zeros((mine.n_states, mine.width))
         for rows, side in self._read_side(mine):
-            _add(side, hot[rows], whole)
+            add(side, hot[rows], whole)
         return whole
 
     def held_out(self, kind: SideName, labels: Labels, whole: Floats) -> Floats:
@@ -395,14 +227,14 @@ class Shard:
         hot = one_hot(labels, mine.n_states)
         found = np.empty_like(hot)
         for rows, side in self._read_side(mine):
-            residual = hot[rows] - _scores(side.rows, whole)
+            residual = hot[rows] - products(side.rows, whole)
             found[rows] = scores_without_clip(side, hot[rows], residual)
         return found
 
     # --- inside ----------------------------------------------------------------------------------
 
     @property
-    def _sides(self) -> tuple[_ShardSide, _ShardSide]:
+    def _sides(self) -> tuple[ShardSide, ShardSide]:
         return self._action, self._state
 
     def _read(self, shuffled: bool = False) -> Iterator[_Batch]:
@@ -425,7 +257,7 @@ class Shard:
                     coming = reader.submit(load, position + 1)
                 yield batch
 
-    def _read_side(self, side: _ShardSide) -> Iterator[tuple[slice, Side]]:
+    def _read_side(self, side: ShardSide) -> Iterator[tuple[slice, Side]]:
         """One side alone: where a batch's rows stand, and the rows."""
         room = side.room(self._batches)
         for first, last in self._batches:
@@ -451,8 +283,8 @@ class Shard:
     def _gather(self, batch: _Batch, action: Floats, state: Floats, wholes: Wholes) -> None:
         """Add the batch's F'Y to ``wholes``."""
         rows = self._rows(batch)
-        _add(batch.action, action[rows[0]], wholes.action)
-        _add(batch.state, state[rows[1]], wholes.state)
+        add(batch.action, action[rows[0]], wholes.action)
+        add(batch.state, state[rows[1]], wholes.state)
 
     def _remember(self) -> None:
         if not self._alone:
@@ -462,42 +294,24 @@ class Shard:
             ]
 
     def _ledger(self, z: Floats, y: Floats) -> Ledger:
-        action, state = (_featureless(side) for side in self._sides)
-        return Ledger(
-            (float(np.vdot(z, z)), float(np.vdot(y, y))),
-            (linear_cost(action, z), linear_cost(state, y)),
-            disorder(action, state, z, y),
-        )
+        return ledger_of(self._action.constraints, self._state.constraints, z, y)
 
     def _own(self, coupling: float) -> tuple[float, float, float]:
         """The objective without |F'Y|^2 along the way, as in :class:`Report`: from its values at
         both ends and its curvature, d being bilinear."""
         z, y = self._action.labels, self._state.labels
-        end = self.value(self._ledger(z, y), coupling)
+        end = self._value(self._ledger(z, y), coupling)
         if self._alone:
             return end, 0.0, 0.0
         z_before, y_before = (before[0] for before in self._before)
-        begin = self.value(self._ledger(z_before, y_before), coupling)
+        begin = self._value(self._ledger(z_before, y_before), coupling)
         z_way, y_way = z - z_before, y - y_before
-        action, state = (_featureless(side) for side in self._sides)
-        square = (
-            float(np.vdot(z_way, z_way)) / (2 * max(self._action.n_rows, 1))
-            + float(np.vdot(y_way, y_way)) / (2 * max(self._state.n_rows, 1))
-            + coupling * disorder(action, state, z_way, y_way)
-        )
+        bent = replace(self._ledger(z_way, y_way), linear=(0.0, 0.0))
+        square = self._value(bent, coupling)
         return begin, end - begin - square, square
 
-    def value(self, ledger: Ledger, coupling: float) -> float:
-        """A ledger's share of the objective."""
-        counts = self._action.n_rows, self._state.n_rows
-        squares = sum(x / (2 * max(n, 1)) for x, n in zip(ledger.squares, counts, strict=True))
-        return squares + sum(ledger.linear) + coupling * ledger.disorder
-
-
-def _featureless(side: _ShardSide) -> Side:
-    """Enough of a side for what does not look at features."""
-    nothing = np.empty(0)
-    return Side(side.constraints, np.empty((0, 0)), False, nothing, side.block_offsets, side.n_rows)
+    def _value(self, ledger: Ledger, coupling: float) -> float:
+        return value_of(ledger, (self._action.n_rows, self._state.n_rows), coupling)
 
 
 def _batches(filled: Ints, size: int) -> list[tuple[int, int]]:
@@ -509,41 +323,6 @@ def _batches(filled: Ints, size: int) -> list[tuple[int, int]]:
         batches.append((first, last))
         first = last
     return batches
-
-
-def _scores(rows: npt.NDArray[Any], whole: Floats) -> Floats:
-    """F (F'Y), in float64 sums."""
-    scores = np.empty((len(rows), len(whole)))
-    _multiply(rows, whole, scores)
-    return scores
-
-
-def _add(side: Side, labels: Floats, whole: Floats) -> None:
-    """Add F'Y of a batch to ``whole``."""
-    offsets = np.array([0, len(labels)])
-    _add_parts(side.rows, labels, offsets, whole[None])
-
-
-@compiled
-def _multiply(rows: Any, whole: Floats, scores: Floats) -> None:
-    for i in range(len(rows)):
-        for k in range(len(whole)):
-            total = 0.0
-            for r in range(rows.shape[1]):
-                total += rows[i, r] * whole[k, r]
-            scores[i, k] = total
-
-
-@compiled
-def _add_parts(rows: Any, labels: Floats, offsets: Ints, parts: Floats) -> None:
-    """Add to ``parts`` (N, K, r) per clip the sum of label times factor row."""
-    for n in range(len(offsets) - 1):
-        for i in range(offsets[n], offsets[n + 1]):
-            for k in range(labels.shape[1]):
-                weight = labels[i, k]
-                if weight != 0.0:
-                    for r in range(rows.shape[1]):
-                        parts[n, k, r] += weight * rows[i, r]
 
 
 @compiled
@@ -580,33 +359,3 @@ def _target(
     least = best_response(side, n, gradient, found)
     target[lo:hi] = one_hot(found, labels.shape[1])
     return inner_product(gradient, labels[lo:hi]) - least
-
-
-@compiled
-def _blend(
-    offsets: Ints,
-    share: float,
-    vertices: Labels,
-    weights: Floats,
-    counts: Ints,
-    earlier_vertices: Labels,
-    earlier_weights: Floats,
-    earlier_counts: Ints,
-) -> None:
-    """Mix each clip's convex combination: ``share`` of it, the rest of what it was earlier."""
-    for n in range(len(offsets) - 1):
-        lo, hi = offsets[n], offsets[n + 1]
-        for q in range(counts[n]):
-            weights[n, q] *= share
-        own = counts[n]
-        for e in range(earlier_counts[n]):
-            known = -1
-            for q in range(own):
-                if (vertices[lo:hi, q] == earlier_vertices[lo:hi, e]).all():
-                    known = q
-            if known < 0:
-                known = counts[n]
-                counts[n] += 1
-                vertices[lo:hi, known] = earlier_vertices[lo:hi, e]
-                weights[n, known] = 0.0
-            weights[n, known] += (1.0 - share) * earlier_weights[n, e]

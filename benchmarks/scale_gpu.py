@@ -1,0 +1,273 @@
+"""What ``benchmarks.scale --device cuda`` measures.
+
+Two sizes, in one process, on features that the device makes itself where there are many:
+
+* the paper's (47 clips, 1,400 x 8,192 and 2,350 x 3,000): the whole fit in memory with the
+  factorisation on the device, to 10 % and 1 %, copies and labelling included;
+* 1,000,020 tracklets x 2,048 in float32, resident, with 666,680 chunks x 128: passes, each
+  synchronised, beside the floor, reading all factor rows once (the sum of all their entries).
+
+Of 100,020 tracklets the solution is judged by the host: objective and gap from the labels alone,
+in float64, by the kernels of the solver in memory, with factor rows made anew from the features.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.scale import (
+    ACTION_SIZE,
+    CHUNKS,
+    NEVER,
+    NU_PER_CLIP,
+    SETTINGS,
+    TRACKLETS,
+    constraints_of,
+    draw_times,
+)
+
+WIDTH = 2048
+REPEATS = 5
+
+
+class Clock:
+    """Seconds between laps, each after all work of the device is done."""
+
+    def __init__(self, device: Any) -> None:
+        import torch
+
+        self._wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+        self.laps: list[float] = []
+        self.begin()
+
+    def begin(self) -> None:
+        self._wait()
+        self._last = time.perf_counter()
+
+    def lap(self, *_: Any) -> None:
+        self._wait()
+        now = time.perf_counter()
+        self.laps.append(now - self._last)
+        self._last = now
+
+
+# --- the paper's size -----------------------------------------------------------------------------
+
+
+def paper_size(device: str) -> list[dict[str, Any]]:
+    """Whole fits, beside the same on the host."""
+    from benchmarks.solver import paper_size, warm_up
+    from objectstates.discovery import JointDiscovery
+
+    corpus = paper_size()
+    warm_up()
+    rows = []
+    for name, tol in (("to 10 %", 0.10), ("to 1 %", 0.01)):
+        for where in (device, "cpu"):
+            model = JointDiscovery(tol=tol, max_passes=2000, device=where)
+            seconds, stages = [], []
+            for _ in range(1 + REPEATS if where == device else 2):
+                begin = time.perf_counter()
+                model.fit(corpus)
+                seconds.append(time.perf_counter() - begin)
+                stages.append(model.result_.summary["seconds"])
+            rows.append(
+                {
+                    "fit": name,
+                    "device": where,
+                    "first_seconds": seconds[0],
+                    "seconds": median(seconds[1:]),
+                    "slowest_seconds": max(seconds[1:]),
+                    "stages": {s: median(x[s] for x in stages[1:]) for s in stages[0]},
+                    "passes": model.n_iter_,
+                    "relative_gap": model.gap_ / model.relaxed_objective_,
+                    "relaxed": model.relaxed_objective_,
+                    "rounded": model.objective_,
+                }
+            )
+    return rows
+
+
+# --- a million tracklets --------------------------------------------------------------------------
+
+
+class MadeThere:
+    """Features like those of ``scale.Made``, drawn on the device whenever they are read.
+
+    kinds : (M,) which of the looks (n, d) each row has, beside that which all share, the last.
+    """
+
+    def __init__(self, kinds: Any, looks: Any, seed: int, block: int = 30 * 512) -> None:
+        self.kinds, self.looks, self._seed, self._block = kinds, looks, seed, block
+        self.shape = (len(kinds), looks.shape[1])
+
+    def read(self, lo: int, hi: int) -> Any:
+        import torch
+
+        parts = []
+        for number in range(lo // self._block, -(-hi // self._block)):
+            first = number * self._block
+            rows = self._made(number, first, min(first + self._block, len(self.kinds)))
+            parts.append(rows[max(lo - first, 0) : hi - first])
+        return torch.cat(parts)
+
+    def _made(self, number: int, lo: int, hi: int) -> Any:
+        import torch
+
+        generator = torch.Generator(self.looks.device).manual_seed(1000 * self._seed + number)
+        noise = torch.randn((hi - lo, self.shape[1]), generator=generator, device=self.looks.device)
+        rows = self.looks[-1] + self.looks[self.kinds[lo:hi]] + noise / self.shape[1] ** 0.5
+        return rows / rows.norm(dim=1, keepdim=True)
+
+
+def features(n_clips: int, device: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Constraints and features of the action and the states, and the actions' times."""
+    import torch
+
+    rng = np.random.default_rng(0)
+    action_time, start = draw_times(rng, n_clips)
+    after = start + 0.45 > action_time[:, None]
+    kinds = np.where(rng.random(after.shape) < 1 / 3, 2, after)
+    acting = np.abs((np.arange(CHUNKS) + 0.5) * 0.4 - action_time[:, None]) < 0.6
+    sides = []
+    for seed, (which, count, width) in enumerate(((acting, 3, ACTION_SIZE), (kinds, 4, WIDTH))):
+        looks = rng.standard_normal((count, width)).astype(np.float32) / width**0.5
+        if seed == 0:
+            looks[0] = 0.0  # a chunk without the action looks like nothing but what all share
+        sides.append(
+            MadeThere(
+                torch.as_tensor(which.astype(np.int64).ravel(), device=device),
+                torch.as_tensor(looks, device=device),
+                seed,
+            )
+        )
+    action, state = constraints_of(start)
+    return action, state, *sides, action_time
+
+
+def million(
+    n_tracklets: int, device_name: str, tol: float, mini_batches: int, judged: bool
+) -> dict[str, Any]:
+    """Fit ``n_tracklets`` x 2,048 that stay on the device."""
+    import torch
+
+    from objectstates.solver.resident import ResidentShard
+    from objectstates.solver.sharded import LocalCrew, ShardedProblem
+
+    device = torch.device(device_name)
+    n_clips = -(-n_tracklets // TRACKLETS)
+    action, state, chunks, tracklets, action_time = features(n_clips, device)
+    shifts = [x.read(0, 4096).double().mean(0).cpu().numpy() for x in (chunks, tracklets)]
+    shard = ResidentShard((action, chunks), (state, tracklets), device, mini_batches=mini_batches)
+    factorising, passes, whole, looking = (Clock(device) for _ in range(4))
+    with LocalCrew([shard]) as crew:
+        factorising.begin()
+        problem = ShardedProblem(crew, tuple(shifts), nu=NU_PER_CLIP / (CHUNKS * 0.4), **SETTINGS)
+        factorising.lap()
+        problem.minimise(max_passes=52, examine_every=NEVER)  # compiles all kernels
+        floors = floor(shard, device)
+        stages: list[str] = []
+        whole.begin()
+        passes.begin()
+
+        def after_pass(progress: Any) -> None:
+            passes.lap()
+            stages.append(progress.stage)
+
+        found = problem.minimise(tol=tol, max_passes=300, examine_every=NEVER, callback=after_pass)
+        whole.lap()
+        floors += floor(shard, device)
+        looking.begin()
+        problem._examined([found.relaxed])
+        looking.lap()
+        verdict = judge(problem, shard, chunks, tracklets) if judged else None
+        labels = crew.ask("rounding", [()])[0][0]
+    chosen = labels.reshape(n_clips, CHUNKS).argmax(axis=1)
+    right = np.abs((chosen + 0.5) * 0.4 - action_time) < 0.8
+    starting = [s for s, stage in zip(passes.laps, stages, strict=True) if stage == "start"]
+    joint = [s for s, stage in zip(passes.laps, stages, strict=True) if stage == "joint"]
+    bytes_read = 4 * n_clips * (TRACKLETS * WIDTH + CHUNKS * ACTION_SIZE)
+    return {
+        "tracklets": n_clips * TRACKLETS,
+        "width": WIDTH,
+        "clips": n_clips,
+        "mini_batches": len(shard._batches),
+        "passes": found.passes,
+        "relative_gap": found.gap / found.terms.total,
+        "objective": found.terms.total,
+        "objective_error": verdict and abs(verdict["objective"] / found.terms.total - 1),
+        "gap_error": verdict and abs(verdict["gap"] / found.gap - 1),
+        "seconds_per_pass": median(passes.laps),
+        "seconds_per_starting_pass": median(starting),
+        "seconds_per_joint_pass": median(joint),
+        "floor_seconds": median(floors),
+        "floor_tb_per_second": bytes_read / median(floors) / 1e12,
+        "pass_to_floor": median(passes.laps) / median(floors),
+        "joint_pass_to_floor": median(joint) / median(floors),
+        "factorise_seconds": factorising.laps[0],
+        "solve_seconds": whole.laps[0],
+        "examine_seconds": looking.laps[0],
+        "features_gb": bytes_read / 1e9,
+        "device_peak_gb": torch.cuda.max_memory_allocated() / 1e9 if device.type == "cuda" else 0.0,
+        "action_right": float(right.mean()),
+    }
+
+
+def floor(shard: Any, device: Any) -> list[float]:
+    """Read all factor rows once, several times."""
+    clock = Clock(device)
+    for _ in range(10):
+        clock.begin()
+        for side in (shard._action, shard._state):
+            side.rows.sum()
+        clock.lap()
+    return clock.laps
+
+
+def judge(problem: Any, shard: Any, chunks: Any, tracklets: Any) -> dict[str, float]:
+    """Objective and gap of the labels where the shard stands, by the host, in float64."""
+    from objectstates.solver.messages import Wholes, ledger_of
+    from objectstates.solver.shards import _targets
+
+    labels = [
+        side.gather([side.labels(b) for b in range(len(side.spans))])
+        for side in (shard._action, shard._state)
+    ]
+    wholes = Wholes(np.zeros((1, 1 + chunks.shape[1])), np.zeros((2, 1 + tracklets.shape[1])))
+    for sides, parts in _on_the_host(problem, shard, (chunks, tracklets), labels):
+        for whole, side, part in zip(wholes, sides, parts, strict=True):
+            whole += part.T @ side.rows
+    gap = 0.0
+    for sides, parts in _on_the_host(problem, shard, (chunks, tracklets), labels):
+        targets = [np.zeros_like(part) for part in parts]
+        gap += _targets(*sides, problem.coupling, *parts, *wholes, *targets)
+    ledger = ledger_of(shard._action.constraints, shard._state.constraints, *labels)
+    return {"objective": problem.terms([ledger], wholes).total, "gap": gap}
+
+
+def _on_the_host(problem: Any, shard: Any, features: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
+    """Both sides of 512 clips after the other, with factor rows made from features, and labels."""
+    from objectstates.solver.problem import Side
+    from objectstates.solver.sharded import part_of
+
+    n_clips = shard._state.constraints.n_clips
+    for first in range(0, n_clips, 512):
+        clips = first, min(first + 512, n_clips)
+        sides, parts = [], []
+        for side, made, whitening, every in zip(
+            (shard._action, shard._state), features, (problem.action, problem.state), labels,
+            strict=True,
+        ):  # fmt: skip
+            some, there = part_of(side.constraints, made, *clips)
+            rows = whitening.factor(there.read(0, there.shape[0]).cpu().numpy())
+            if "float32" in str(side.rows.dtype):
+                rows[:, 1:] = rows[:, 1:].astype(np.float32)
+            nothing, none = np.empty(0), np.empty(0, np.int64)
+            sides.append(Side(some, rows, False, nothing, none, side.n_rows))
+            parts.append(every[there.first : there.last])
+        yield sides, parts

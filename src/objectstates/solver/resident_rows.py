@@ -1,0 +1,260 @@
+"""One side's rows in the memory of a device, and what is computed from them there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from objectstates.errors import SettingError
+from objectstates.solver import padded
+from objectstates.solver.moments import FeatureRows, Moments, Whitening
+from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
+from objectstates.solver.padded import Padded, Tensor, cheapest_paths, labels_of, pad
+from objectstates.solver.problem import one_hot
+from objectstates.solver.shard_rows import SINGLE_FROM
+
+_BYTES = 2**28  # of rows in float64, held beside the resident ones for a moment
+
+
+def tools_for(device: Any) -> ModuleType:
+    """``gpu_kernels`` where they run, else the same functions of ``padded``."""
+    if device.type == "cuda":
+        try:
+            from objectstates.solver import gpu_kernels
+
+            return gpu_kernels
+        except ImportError:  # Triton is not part of torch everywhere; slower, and the same
+            pass
+    return padded
+
+
+class ResidentSide:
+    """One side of a shard's clips on a device.
+
+    batches : which clips are in each mini-batch. The rows lie on the device in that order, so that
+        those of a mini-batch follow each other; within a clip they keep theirs.
+    """
+
+    def __init__(
+        self, constraints: Constraints, features: FeatureRows, batches: list[Ints], device: Any
+    ) -> None:
+        self.constraints, self.features, self.device = constraints, features, device
+        self.tools: Any = tools_for(device)
+        self.n_states = constraints.linear.shape[1]
+        self.n_rows = 0  # of all shards together, once prepared
+        self.padded: list[Padded] = [pad(constraints, clips, device) for clips in batches]
+        counts = np.diff(constraints.offsets)
+        cuts = np.cumsum([0, *(int(counts[clips].sum()) for clips in batches)])
+        self.spans = [slice(int(lo), int(hi)) for lo, hi in pairwise(cuts)]
+        order = np.concatenate([_rows_of(constraints.offsets, clips) for clips in batches])
+        self.where = np.empty_like(order)  # (M,) of each row, its place on the device
+        self.where[order] = np.arange(len(order))
+        self.flows: list[Tensor] = []
+
+    @property
+    def present(self) -> bool:
+        return self.constraints.n_rows > 0
+
+    @property
+    def rows(self) -> Tensor:
+        """(M, d) features, and once prepared factor rows without their first, constant column."""
+        return self._rows
+
+    # --- once ------------------------------------------------------------------------------------
+
+    def measure(self, shift: Floats) -> Moments:
+        """Bring the features to the device; their moments."""
+        import torch
+
+        m, d = self.features.shape
+        self._check_memory(4 * m * d)
+        self._rows = torch.empty((0, d), dtype=torch.float32, device=self.device)
+        total = torch.zeros(d, dtype=torch.float64, device=self.device)
+        products = torch.zeros((d, d), dtype=torch.float64, device=self.device)
+        at, where = self._tensor(shift), torch.as_tensor(self.where, device=self.device)
+        for lo, hi in self._steps():
+            some = torch.as_tensor(self.features.read(lo, hi)).to(self.device)
+            if not len(self._rows):
+                self._rows = torch.empty((m, d), dtype=some.dtype, device=self.device)
+            self._rows[where[lo:hi]] = some
+            wide = some.double() - at
+            total += wide.sum(0)
+            products += wide.T @ wide
+        return Moments(shift, m, total.cpu().numpy(), products.cpu().numpy())
+
+    def prepare(self, whitening: Whitening) -> None:
+        """Turn features into factor rows, in place where they are kept in float32."""
+        import torch
+
+        self.n_rows = whitening.n_rows
+        single = whitening.n_rows >= SINGLE_FROM * len(whitening.mean)
+        dtype = torch.float32 if single else torch.float64
+        factors = self._rows
+        if factors.dtype != dtype:
+            factors = torch.empty(factors.shape, dtype=dtype, device=self.device)
+        lower, mean = self._tensor(whitening.lower), self._tensor(whitening.mean)
+        for lo, hi in self._steps():
+            wide = (self._rows[lo:hi].double() - mean).T
+            factors[lo:hi] = torch.linalg.solve_triangular(lower, wide, upper=False).T
+        self._rows = factors
+
+    def _steps(self) -> Iterator[tuple[int, int]]:
+        m, d = self.features.shape
+        step = max(_BYTES // (8 * max(d, 1)), 1)
+        for lo in range(0, m, step):
+            yield lo, min(lo + step, m)
+
+    def _check_memory(self, needed: int) -> None:
+        if self.device.type != "cuda":
+            return
+        import torch
+
+        free, _ = torch.cuda.mem_get_info(self.device)
+        if needed + 8 * _BYTES > free:
+            raise SettingError(
+                f"the features take {needed / 1e9:.1f} GB, and {self.device} has "
+                f"{free / 1e9:.1f} GB free: use --device cpu"
+            )
+
+    def close(self) -> None:
+        self._rows, self.flows = None, []
+
+    # --- labels ----------------------------------------------------------------------------------
+
+    def start(self, costs: Floats) -> None:
+        """Stand at the labelling that is cheapest at these costs (M, K)."""
+        there = self.to_device(costs)
+        self.flows = []
+        for side, rows in zip(self.padded, self.spans, strict=True):
+            wide = side.spread(there[rows]).masked_fill(side.linear.isinf(), float("inf"))
+            self.flows.append(cheapest_paths(wide, side.before, side.closed)[1])
+
+    def labels(self, b: int) -> Tensor:
+        """(K, m, N) of the mini-batch b."""
+        return labels_of(self.flows[b])
+
+    def hot(self, labels: Labels) -> Tensor:
+        """Integer labels (M,) as a matrix (M, K), in the device's order."""
+        return self.to_device(one_hot(labels, self.n_states))
+
+    def to_device(self, columns: Floats) -> Tensor:
+        """(M, K) in the corpus's order, in the device's."""
+        import torch
+
+        there = torch.empty(columns.shape, dtype=torch.float64, device=self.device)
+        there[torch.as_tensor(self.where, device=self.device)] = self._tensor(columns)
+        return there
+
+    def to_host(self, columns: Tensor) -> Floats:
+        """(M, K) in the device's order, in the corpus's."""
+        return np.asarray(columns.cpu().numpy()[self.where])
+
+    def gather(self, wide: list[Tensor]) -> Floats:
+        """(K, m, N) of every mini-batch as (M, K) in the corpus's order."""
+        import torch
+
+        columns = [
+            side.collect(part, rows.stop - rows.start)
+            for side, part, rows in zip(self.padded, wide, self.spans, strict=True)
+        ]
+        return self.to_host(torch.cat(columns))
+
+    def _tensor(self, array: Floats) -> Tensor:
+        import torch
+
+        return torch.as_tensor(np.ascontiguousarray(array), device=self.device)
+
+    # --- products --------------------------------------------------------------------------------
+
+    def whole(self, given: Floats) -> Tensor:
+        """F'Y, (K, 1 + d), on the device; a copy."""
+        return self._tensor(given.copy())
+
+    @property
+    def constant(self) -> float:
+        """The first column of every factor row."""
+        return float(max(self.n_rows, 1) ** -0.5)
+
+    def scores(self, b: int, whole: Tensor) -> Tensor:
+        """F (F'Y) of the mini-batch b, (rows, K)."""
+        found = self.tools.scores(self._rows[self.spans[b]], whole[:, 1:].contiguous())
+        return found + self.constant * whole[:, 0]
+
+    def spread_scores(self, b: int, whole: Tensor) -> Tensor:
+        """The same as (K, m, N)."""
+        return self.padded[b].spread(self.scores(b, whole))
+
+    def sums(self, b: int, labels: Tensor) -> Tensor:
+        """F'Y of labels (K, m, N) of the mini-batch b, (K, 1 + d)."""
+        rows = self._rows[self.spans[b]]
+        return self.sums_of(rows, self.padded[b].collect(labels, len(rows)))
+
+    def sums_of(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """F'Y of labels (m, K) of these rows, (K, 1 + d)."""
+        import torch
+
+        first = self.constant * columns.sum(0)[:, None]
+        return torch.cat([first, self.tools.sums(rows, columns)], 1)
+
+    def weights(self, coupling: float) -> Tensor:
+        """Of linear costs and pulls, in units of 1/M, (2,)."""
+        return self._tensor(np.array([self.n_rows, self.n_rows * coupling], np.float64))
+
+    def costs(self, b: int, whole: Tensor, coupling: float, pull: Tensor | None) -> Tensor:
+        """What labels (K, m, N) cost beside |Y|^2 / 2, when the classifier stands still.
+
+        In units of 1/M. pull : (K, m, N) seconds of disorder, None without the other side.
+        """
+        side = self.padded[b]
+        cost = side.linear if pull is None else side.linear + coupling * pull
+        return self.n_rows * cost - self.spread_scores(b, whole)
+
+    def without_clip(self, labels: Labels, whole: Floats) -> Floats:
+        """Scores (M, K) by classifiers learned without the clip (``held_out.py``).
+
+        labels : (M,) integers. whole : F'Y of the labels of all clips of all shards.
+        """
+        import torch
+
+        hot, given = self.hot(labels), self.whole(whole)
+        found = torch.empty_like(hot)
+        for b, rows in enumerate(self.spans):
+            residual = hot[rows] - self.scores(b, given)
+            found[rows] = hot[rows] - self._solved(b, residual)
+        return self.to_host(found)
+
+    def _solved(self, b: int, residual: Tensor) -> Tensor:
+        """(A_nn)^-1 residual (rows, K) of every clip of a mini-batch."""
+        import torch
+
+        side, rows = self.padded[b], self._rows[self.spans[b]]
+        longest, n_clips = side.before.shape
+        step = max(_BYTES // (8 * longest * rows.shape[1]), 1)
+        parts = []
+        wide = side.spread(residual).permute(2, 1, 0)  # (N, m, K)
+        for first in range(0, n_clips, step):
+            index = side.rows[:, first : first + step].T  # (n, m)
+            real = index < len(rows)
+            some = rows[index.clamp(max=len(rows) - 1)].double() * real[:, :, None]
+            both = real[:, :, None] & real[:, None, :]
+            block = torch.eye(longest, dtype=torch.float64, device=self.device)
+            block = block - some @ some.mT - self.constant**2 * both
+            right = wide[first : first + step]
+            solved, _ = torch.linalg.solve_ex(block, right)
+            bad = ~solved.isfinite().all(2).all(1)
+            for n in bad.nonzero()[:, 0].tolist():  # least squares, where undetermined
+                solved[n] = torch.linalg.pinv(block[n], hermitian=True) @ right[n]
+            parts.append(solved)
+        return side.collect(torch.cat(parts).permute(2, 1, 0), len(rows))
+
+
+def _rows_of(offsets: Ints, clips: Ints) -> Ints:
+    """The rows of these clips, one clip after another."""
+    counts = offsets[clips + 1] - offsets[clips]
+    firsts = np.cumsum(counts) - counts
+    rows: Ints = np.arange(int(counts.sum())) + np.repeat(offsets[clips] - firsts, counts)
+    return rows
