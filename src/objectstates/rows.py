@@ -15,7 +15,7 @@ from objectstates.errors import StorageError
 
 Array = npt.NDArray[Any]
 
-GROUP = 256  # rows that are worked on at a time; of features, some megabytes
+GROUP = 64  # rows that are worked on at a time; of features, a megabyte or two
 _IN_MEMORY = 1 << 18  # bytes; a smaller table costs no file
 
 
