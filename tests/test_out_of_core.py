@@ -6,8 +6,9 @@ import pytest
 from objectstates import Corpus, JointDiscovery
 from objectstates.corpus_io import StoredFeatures
 from objectstates.discovery import InfeasibleClipWarning
-from objectstates.errors import CorpusError, SettingError
+from objectstates.errors import CorpusError, SettingError, StorageError
 from objectstates.evaluation import evaluate
+from objectstates.solver.shard_rows import RowFile
 from objectstates.synthetic import synthetic_corpus
 
 
@@ -119,3 +120,31 @@ def test_mistakes_are_told_in_a_line(corpus, folder, tmp_path):
     corpus.without_features().save(tmp_path / "bare")
     with pytest.raises(CorpusError, match="feature"):
         JointDiscovery().fit_folder(tmp_path / "bare")
+
+
+def test_a_disk_that_fills_up_is_named(tmp_path):
+    place = tmp_path / "shard"
+    place.mkdir()
+    (place / "state.rows").symlink_to("/dev/full")
+    rows = RowFile(place / "state.rows", 3, "f4")
+    with pytest.raises(StorageError, match=r"no room .* in .*\(No space left.*--scratch"):
+        rows.append(np.ones((2, 3)))
+    rows.close()
+
+
+def test_what_a_disk_takes_in_pieces_is_written_whole(tmp_path):
+    rows = RowFile(tmp_path / "state.rows", 3, "f4")
+
+    class Reluctant:
+        """A file that takes seven bytes at a time, as one may."""
+
+        def __init__(self, file):
+            self.write = lambda content: file.write(content[:7])
+            self.seek, self.readinto, self.close = file.seek, file.readinto, file.close
+
+    rows._file = Reluctant(rows._file)
+    every = np.arange(12.0, dtype="f4").reshape(4, 3)
+    rows.append(every[:3])
+    rows.append(every[3:])
+    np.testing.assert_array_equal(rows.read(0, 4, np.empty((4, 3), "f4")), every)
+    rows.close()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.compiled import compiled
+from objectstates.errors import StorageError
 from objectstates.solver.frank_wolfe import STEPS_PER_VISIT, with_room
 from objectstates.solver.moments import FeatureRows, Whitening
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
@@ -26,7 +27,15 @@ class RowFile:
         self._file = path.open("w+b", buffering=0)
 
     def append(self, rows: npt.NDArray[Any]) -> None:
-        self._file.write(np.ascontiguousarray(rows, self.dtype).data)
+        left = memoryview(np.ascontiguousarray(rows, self.dtype).ravel().view(np.uint8).data)
+        try:
+            while len(left):  # a disk that fills up, or two gigabytes, are written in part
+                left = left[self._file.write(left) :]
+        except OSError as problem:
+            raise StorageError(
+                f"there is no room for factors in {self.path.parent.parent} ({problem.strerror}): "
+                "make some, or choose another folder with --scratch"
+            ) from problem
 
     def read(self, lo: int, hi: int, room: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The rows lo to hi, in the memory of ``room``."""
