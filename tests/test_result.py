@@ -110,6 +110,12 @@ def test_damaged_results_are_refused(tmp_path, result):
     np.savez(folder / "classifiers.npz", **spoilt)
     with pytest.raises(ResultError, match="classifier is damaged"):
         Result.load(folder)
+    folder = fresh("shape")
+    with np.load(folder / "classifiers.npz") as arrays:
+        spoilt = {k: np.tile(v, (3, 1)) if k.endswith("bias") else v for k, v in arrays.items()}
+    np.savez(folder / "classifiers.npz", **spoilt)
+    with pytest.raises(ResultError, match="classifier is damaged"):
+        Result.load(folder)
 
 
 def test_only_results_are_replaced(tmp_path, result):

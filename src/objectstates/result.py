@@ -299,7 +299,8 @@ def _read_classifiers(path: Path) -> dict[str, Classifier]:
     for side, classifier in classifiers.items():
         weights, bias, n_states = classifier.weights, classifier.bias, _STATES[side]
         parts = weights, bias, classifier.scale
-        shaped = weights.ndim == 2 and all(part.shape[-1:] == (n_states,) for part in parts)
+        shaped = weights.ndim == 2 and weights.shape[1] == n_states
+        shaped &= bias.shape == classifier.scale.shape == (n_states,)
         if not shaped or not all(np.isfinite(part).all() for part in parts):
             raise ValueError(f"the {side} classifier is damaged")
     return classifiers
