@@ -205,13 +205,18 @@ def test_killed_work_is_resumed(ingested, folder, tmp_path):
         "--detector", f"boxes:{folder / 'boxes'}", "--out", str(out), "--cache", str(cache),
         "--processes", "1", "--json",
     ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(temporary)}
+    )
     while process.poll() is None and len(list(cache.rglob("*.npz"))) < 2:  # one clip's two entries
         time.sleep(0.02)
     assert process.poll() is None, "it was over before it could be killed"
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not out.exists()
+    assert not list(temporary.glob("objectstates-*"))
     summary = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     assert summary["observed"] + summary["from_cache"] == 3
     assert 1 <= summary["observed"] <= 2

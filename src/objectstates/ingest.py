@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -188,8 +189,8 @@ def ingest_to(
         tell()
 
     # What was seen goes by way of files, so that no process holds more than it works on.
-    with TemporaryDirectory(prefix="objectstates-") as scratch:
-        store = ArrayCache(_made(cache or Path(scratch)))
+    with _place(cache) as folder:
+        store = ArrayCache(folder)
         outcomes = run_all(
             partial(_Observer, settings, store, cache is not None, clips),
             clips,
@@ -222,14 +223,20 @@ def ingest_to(
     return corpus, report
 
 
-def _made(folder: Path) -> Path:
+@contextmanager
+def _place(cache: Path | None) -> Iterator[Path]:
+    """The cache, made unless it is there; without one, a folder that is removed in the end."""
+    if cache is None:
+        with TemporaryDirectory(prefix="objectstates-") as folder:
+            yield Path(folder)
+        return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise StorageError(
-            f"{folder} cannot be made ({problem.strerror}): choose another folder with --cache"
+            f"{cache} cannot be made ({problem.strerror}): choose another folder with --cache"
         ) from problem
-    return folder
+    yield cache
 
 
 def settings_of(corpus: Corpus) -> IngestSettings:
