@@ -11,7 +11,7 @@ import typer
 
 from objectstates.cli.configuration import Config, Paper, also_takes, effective
 from objectstates.cli.engine import ray_from
-from objectstates.cli.fit import AsJson, certificate, fit, model_of, progress_line
+from objectstates.cli.fit import AsJson, certificate, fit, made_scratch, model_of, progress_line
 from objectstates.cli.ingest import Videos, ingest, means_from, observing, settings_from, tell
 from objectstates.cli.output import (
     complain,
@@ -138,6 +138,7 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
     if not spans:
         raise VideoError("there is no clip to read: name videos, folders or a list of clips")
     known = None if options["truth"] is None else read_truth(options["truth"])
+    scratch = None if options["scratch"] is None else made_scratch(options["scratch"])
     workspace = Workspace(out)
     means = means_from(options)
     with warnings_in_a_line(), observing() as watch:
@@ -148,7 +149,7 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
         result, fit_kept = workspace.fit(
             model,
             shards=options["shards"] if options["out_of_core"] else None,
-            scratch=options["scratch"],
+            scratch=scratch,
             processes=options["engine"] == "processes",
             ray_address=ray_from(options),
             configuration=configuration,
