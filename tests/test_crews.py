@@ -53,6 +53,9 @@ class Sum:
     def fails(self):
         raise VideoError(f"{self.number} cannot")
 
+    def sleeps(self):
+        time.sleep(60)
+
     def pid(self):
         return os.getpid()
 
@@ -107,6 +110,31 @@ def test_who_always_dies_and_who_cannot_be_made_end_it(tmp_path):
         pytest.raises(VideoError, match="cannot be made"),
     ):
         crew.ask("add", [(1,)] * 2)
+
+
+def test_an_interrupt_does_not_wait_for_what_is_in_work(tmp_path):
+    crew = ProcessCrew(makers(tmp_path), MEMORY).__enter__()
+    pids = crew.ask("pid", [()] * 3)
+    crew._send(1, "sleeps", ())
+    begun = time.monotonic()
+    crew.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert time.monotonic() - begun < 30
+    assert not any(map(is_running, pids))
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_an_interrupted_fit_leaves_no_files(tmp_path, processes):
+    synthetic_corpus(n_clips=4, state_size=5, action_size=5).save(tmp_path / "corpus")
+
+    def interrupt(progress):
+        assert len(list(tmp_path.glob("objectstates-*/state.rows"))) == 2
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        JointDiscovery().fit_folder(
+            tmp_path / "corpus", interrupt, shards=2, scratch=tmp_path, processes=processes
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
 
 
 def test_a_fit_in_processes_survives_the_death_of_one_unchanged(tmp_path):

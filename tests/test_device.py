@@ -28,6 +28,27 @@ def test_a_device_that_is_not_there_is_named():
             JointDiscovery(device=name).fit(corpus)
 
 
+def test_a_device_with_too_little_memory_is_named(device, tmp_path):
+    import torch
+
+    corpus = synthetic_corpus(n_clips=3)
+    corpus.save(tmp_path / "corpus")
+
+    def too_much(progress):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+
+    with pytest.raises(SettingError, match="too little memory for this corpus: use --device cpu"):
+        JointDiscovery(device=device).fit(corpus, too_much)
+    with pytest.raises(SettingError, match="too little memory for this corpus: use --device cpu"):
+        JointDiscovery(device=device).fit_folder(tmp_path / "corpus", too_much)
+
+
+def test_an_unknown_device_is_named_without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SettingError, match="'gpu': a solver runs on cpu or cuda"):
+        JointDiscovery(device="gpu").fit(synthetic_corpus(n_clips=3))
+
+
 def test_a_fit_on_a_cluster_has_no_gpu(tmp_path):
     with pytest.raises(SettingError, match="--device cpu"):
         JointDiscovery(device="cuda").fit_folder(tmp_path, ray_address="auto")

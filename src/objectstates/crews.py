@@ -176,7 +176,11 @@ class ProcessCrew(LastingCrew):
         self._pipes: list[Any] = [None] * len(self)
 
     def __enter__(self) -> ProcessCrew:
-        self._start(range(len(self)), again=False)
+        try:
+            self._start(range(len(self)), again=False)
+        except BaseException:
+            self._kill()
+            raise
         return self
 
     def _start(self, which: Sequence[int], *, again: bool) -> None:
@@ -211,16 +215,22 @@ class ProcessCrew(LastingCrew):
             self._processes[s].join()
             self._pipes[s].close()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close them; after an error kill them, for who knows what they are at.
+
+        Then they cannot close themselves, and their maker clears away what they leave.
+        """
+        try:
+            if kind is None:
+                self._collect("close", [()] * len(self), range(len(self)), {})
+        except ObjectStatesError:
+            pass  # never made: nothing to close
+        finally:
+            self._kill()
+
+    def _kill(self) -> None:
         for s in range(len(self)):
-            self._send(s, "close", ())
-        for s in range(len(self)):
-            try:
-                self._receive(s, None)
-            except (LostError, ObjectStatesError):
-                pass  # gone already, or never made: nothing to close
-            finally:
-                self._end(s)
+            self._end(s)
 
 
 def _serve(make: Callable[[], Member], pipe: Any, threads: int) -> None:

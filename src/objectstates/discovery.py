@@ -55,6 +55,7 @@ from objectstates.solver.device_cost import HostAlgebra, algebra_on
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import JointProblem, Terms, make_side
 from objectstates.solver.rounding import joint_rounding
+from objectstates.torch_support import within_memory
 
 
 class InfeasibleClipWarning(UserWarning):
@@ -145,15 +146,16 @@ class JointDiscovery:
         clock, watch = Clock(), Watch(callback)
         self._check_features(corpus)
         skipped, kept = self._leave_out_infeasible(corpus)
-        if self.reject == "auto":
-            found = without_strangers(
-                kept,
-                lambda clips: self._discover(clips, watch, clock),
-                self._predicted,
-                seed=int(self.seed),
-            )
-        else:
-            found = self._discover(kept, watch, clock)
+        with within_memory(self.device):
+            if self.reject == "auto":
+                found = without_strangers(
+                    kept,
+                    lambda clips: self._discover(clips, watch, clock),
+                    self._predicted,
+                    seed=int(self.seed),
+                )
+            else:
+                found = self._discover(kept, watch, clock)
         summary = {**found.summary, "corpus": _sizes(corpus), "seconds": clock.seconds}
         self.result_ = replace(found, skipped=skipped, summary=summary)
         self._learned(corpus)

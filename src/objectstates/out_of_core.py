@@ -34,7 +34,7 @@ from objectstates.solver.sharded import (
     part_of,
 )
 from objectstates.solver.shards import Shard
-from objectstates.torch_support import solver_device
+from objectstates.torch_support import solver_device, within_memory
 
 _MEMORY = Memory(
     changing=frozenset({"prepare", "start", "sweep", "step", "settle", "examine", "keep"}),
@@ -167,6 +167,7 @@ def on_disk(
     """
     runs = divide(action, state, n_shards)
     place, token = Path(scratch or tempfile.gettempdir()), secrets.token_hex(6)
+    folders = [place / f"objectstates-{token}-{number}" for number in range(len(runs))]
     make: Callable[..., Member] = _make_shard
     if device != "cpu":
         make = partial(_make_resident, solver_device(device))
@@ -175,19 +176,26 @@ def on_disk(
             make,
             part_of(action, stored.action, *clips),
             part_of(state, stored.state, *clips),
-            place / f"objectstates-{token}-{number}",
+            folder,
             alone=len(runs) == 1 and solver == "block",
         )
-        for number, clips in enumerate(runs)
+        for folder, clips in zip(folders, runs, strict=True)
     ]
     firsts = np.array([first for first, _ in runs[1:]], np.int64)
     cuts: dict[SideName, Array] = {
         "action": action.offsets[firsts],
         "state": state.offsets[firsts],
     }
-    with crew_of(makers, _MEMORY, processes=processes, ray_address=ray_address) as crew:
-        shifts = shift_of(stored.action), shift_of(stored.state)
-        yield ProblemOnDisk(ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam), cuts)
+    try:
+        with (
+            within_memory(device),
+            crew_of(makers, _MEMORY, processes=processes, ray_address=ray_address) as crew,
+        ):
+            shifts = shift_of(stored.action), shift_of(stored.state)
+            yield ProblemOnDisk(ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam), cuts)
+    finally:
+        for folder in folders:  # of shards that could not close: killed, or not all made
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_resident(
@@ -213,7 +221,8 @@ def _make_shard(
         folder.mkdir(mode=0o700)
     except OSError as problem:
         raise SettingError(
-            f"no files can be written in {folder.parent}: {problem.strerror}"
+            f"no files can be written in {folder.parent} ({problem.strerror}): choose another "
+            "folder with --scratch"
         ) from None
     return TemporaryShard(action, state, folder, alone=alone)
 

@@ -41,13 +41,30 @@ def torch_device(device: str) -> Any:
 
 def solver_device(device: str) -> Any:
     """The device a solver asks for, or which extra or what else is missing."""
-    with needs_extra("torch", f"to solve on {device!r}"):
-        import torch  # noqa: F401
     if device not in ("cpu", "cuda"):
         raise SettingError(
             f"device {device!r}: a solver runs on cpu or cuda (CUDA_VISIBLE_DEVICES names the GPU)"
         )
+    with needs_extra("torch", f"to solve on {device!r}"):
+        import torch  # noqa: F401
     return torch_device(device)
+
+
+@contextmanager
+def within_memory(device: str) -> Iterator[None]:
+    """Say what to do where a solver's device has too little memory."""
+    try:
+        yield
+    except RuntimeError as problem:  # as torch's is, which is imported for another device only
+        if device == "cpu":
+            raise
+        import torch
+
+        if not isinstance(problem, torch.cuda.OutOfMemoryError):
+            raise
+        raise SettingError(
+            f"device {device!r} has too little memory for this corpus: use --device cpu"
+        ) from problem
 
 
 @contextmanager
