@@ -97,6 +97,27 @@ def test_either_side_alone_prints_its_certificate(run, corpus_folder, tmp_path):
         assert "duality gap" in out
 
 
+@pytest.mark.parametrize("out_of_core", [(), ("--out-of-core",)])
+def test_a_reduction_tells_what_it_loses(run, tmp_path, out_of_core):
+    """In words and as JSON, by fit and by inspect; a side that has fewer features says so."""
+    synthetic_corpus(n_clips=6, state_size=60, action_size=30).save(tmp_path / "c")
+    common = tmp_path / "c", "--out", tmp_path / "r", "--max-passes", 60, *out_of_core
+    code, out, _ = run("fit", *common, "--reduce", 40)
+    assert code == 0
+    words = " ".join(out.split())
+    assert "state: 40 directions of 60 features, without" in words
+    assert "the objective is too high by" in words
+    assert "action: not reduced, all of 30 features" in words
+    _, out, _ = run("inspect", tmp_path / "r", "--json")
+    told = json.loads(out)["reduced"]
+    assert told["action"] == {"from": 30, "to": 30, "variance_lost": 0.0, "error_share": 0.0,
+                              "cost_error_at_most": 0.0}  # fmt: skip
+    assert 0 < told["state"]["cost_error_at_most"] < 0.5
+    code, _, err = run("fit", *common, "--reduce", 0)
+    assert code == 2
+    assert err == "objectstates: reduce must be a whole number of at least 1, not 0\n"
+
+
 def test_a_model_is_not_overwritten_by_its_predictions(run, corpus_folder, tmp_path):
     run("fit", corpus_folder, "--out", tmp_path / "r", "--max-passes", 60)
     code, _, err = run("predict", tmp_path / "r", corpus_folder, "--out", tmp_path / "r")

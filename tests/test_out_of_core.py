@@ -1,5 +1,7 @@
 """A fit whose features stay on disk must find what a fit in memory finds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -148,3 +150,135 @@ def test_what_a_disk_takes_in_pieces_is_written_whole(tmp_path):
     rows.append(every[3:])
     np.testing.assert_array_equal(rows.read(0, 4, np.empty((4, 3), "f4")), every)
     rows.close()
+
+
+# --- reduced features ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wide(corpus, tmp_path_factory):
+    """The same features, of rank 40 and 30, turned into 150 and 90 columns."""
+    turned = Corpus(
+        corpus.clip_ids, widened(corpus.tracklets, 150), widened(corpus.chunks, 90), corpus.videos,
+        corpus.spans, corpus.info,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("corpora") / "wide"
+    turned.save(path)
+    return turned, path
+
+
+def widened(table, size):
+    rng, features = np.random.default_rng(5), table.features
+    turn = np.linalg.qr(rng.standard_normal((size, features.shape[1])))[0].T
+    return replace(table, features=(features @ turn + 0.1).astype(np.float32))
+
+
+def fitted(corpus, path, how, **settings):
+    """In memory, on disk, or in three shards."""
+    model = JointDiscovery(tol=1e-4, **settings)
+    if how == "memory":
+        return model.fit(corpus)
+    return model.fit_folder(path, shards=3 if how == "shards" else 1)
+
+
+@pytest.mark.parametrize("how", ["memory", "disk", "shards"])
+@pytest.mark.parametrize("labelling", ["held_out", "paper"])
+def test_reduced_to_their_rank_features_lose_nothing(wide, how, labelling):
+    expected = fitted(*wide, how, labelling=labelling)
+    found = fitted(*wide, how, labelling=labelling, reduce=40)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    np.testing.assert_array_equal(found.action_chunk_, expected.action_chunk_)
+    assert found.objective_ == pytest.approx(expected.objective_, abs=1e-6)
+    told = found.result_.summary["reduced"]
+    assert {side: (each["from"], each["to"]) for side, each in told.items()} == {
+        "action": (90, 40),
+        "state": (150, 40),
+    }
+    assert all(each["cost_error_at_most"] < 1e-8 for each in told.values())
+    assert "reduced" not in expected.result_.summary
+
+
+@pytest.mark.parametrize("how", ["memory", "disk", "shards"])
+@pytest.mark.parametrize("keep", [3, 12, 35])
+def test_the_objective_is_too_high_by_no_more_than_is_said(wide, how, keep):
+    """Against the cost of the same labels by regression on all features."""
+    corpus, path = wide
+    found = fitted(corpus, path, how, reduce=keep, mu=1e-2, lam=1e-1)
+    exact = exact_costs(corpus, found.result_, mu=1e-2, lam=1e-1)
+    for side, told in found.result_.summary["reduced"].items():
+        value = found.result_.summary["objective"][side]
+        assert told["to"] == keep
+        assert exact[side] - 1e-8 <= value <= exact[side] + told["cost_error_at_most"] + 1e-8
+    assert found.gap_ <= 1e-4 * found.relaxed_objective_
+
+
+def exact_costs(corpus, result, *, mu, lam):
+    action = np.zeros((len(corpus.chunks.start), 1))
+    action[corpus.chunks.offsets[:-1] + result.action_chunk] = 1
+    state = (result.state[:, None] == [1, 2]).astype(np.float64)
+    costs = {}
+    for side, features, labels, ridge in (
+        ("action", corpus.chunks.features, action, lam),
+        ("state", corpus.tracklets.features, state, mu),
+    ):
+        x, y = features.astype(np.float64), labels - labels.mean(axis=0)
+        x -= x.mean(axis=0)
+        m, d = x.shape
+        weights = np.linalg.solve(x.T @ x + m * ridge * np.eye(d), x.T @ y)
+        costs[side] = float(
+            np.square(y - x @ weights).sum() / (2 * m) + ridge / 2 * np.square(weights).sum()
+        )
+    return costs
+
+
+def test_what_was_learned_of_reduced_features_predicts_from_whole_ones(wide, tmp_path):
+    """The classifier scores the corpus's own features as the solver scored its narrow rows."""
+    corpus, path = wide
+    found = JointDiscovery(reduce=12, labelling="paper").fit_folder(path)
+    found.save(tmp_path / "result")
+    model = JointDiscovery.load(tmp_path / "result")
+    for side, features, scores in (
+        ("state", corpus.tracklets.features, found.result_.state_scores),
+        ("action", corpus.chunks.features, found.result_.action_scores[:, None]),
+    ):
+        classifier = model.result_.classifiers[side]
+        assert len(classifier.weights) == features.shape[1]
+        np.testing.assert_allclose(classifier.scores(features), scores, atol=1e-5)
+    predicted = model.predict(corpus)
+    np.testing.assert_array_equal(predicted.action_chunk, found.action_chunk_)
+    np.testing.assert_array_equal(predicted.state, found.labels_)
+
+
+def test_reduced_rows_take_less_room_on_disk(wide, tmp_path, monkeypatch):
+    """And everything that is told of them in a pass is as narrow."""
+    from objectstates.solver.shards import Shard
+
+    told = {}
+    sweep, close = Shard.sweep, Shard.close
+
+    def watched(shard, wholes, *given):
+        report = sweep(shard, wholes, *given)
+        told["messages"] = [w.shape for w in (*wholes, *report.wholes)]
+        return report
+
+    def measured(shard):
+        told["files"] = {file.name: file.stat().st_size for file in shard.folder.glob("*.rows")}
+        close(shard)
+
+    monkeypatch.setattr(Shard, "sweep", watched)
+    monkeypatch.setattr(Shard, "close", measured)
+    JointDiscovery(reduce=10, max_passes=60).fit_folder(wide[1], scratch=tmp_path)
+    assert told["messages"] == [(1, 11), (2, 11)] * 2
+    assert told["files"] == {"action.rows": 350 * 11 * 4, "state.rows": 280 * 11 * 4}
+
+
+@pytest.mark.parametrize("reduce", [0, -3, 2.5, True, "many"])
+def test_a_reduction_that_makes_no_sense_is_told_in_a_line(corpus, folder, reduce):
+    for fit, given in (("fit", corpus), ("fit_folder", folder)):
+        with pytest.raises(SettingError, match="reduce must be a whole number of at least 1"):
+            getattr(JointDiscovery(reduce=reduce), fit)(given)
+
+
+def test_a_device_reduces_out_of_core_only(corpus):
+    with pytest.raises(SettingError, match="add --out-of-core"):
+        JointDiscovery(reduce=5, device="cuda").fit(corpus)

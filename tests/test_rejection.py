@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from objectstates import Corpus, JointDiscovery, Result, evaluate
+from objectstates import Corpus, JointDiscovery, Result, evaluate, rejection
 from objectstates.clips import TrackletLabel
 from objectstates.errors import SettingError
 from objectstates.rejection import FEWEST, alike
@@ -61,6 +61,24 @@ def test_the_right_clips_do_not_suffer():
             precision_of_right(careful.result_, corpus) - precision_of_right(plain.result_, corpus)
         )
     assert np.mean(gains) > -0.03  # of at most 2
+
+
+def test_of_many_clips_a_sample_is_searched(noisy, monkeypatch):
+    monkeypatch.setattr(rejection, "SAMPLE", 12)
+    model = JointDiscovery(reject="auto").fit(noisy)
+    aside = {clip.clip for clip in model.set_aside_}
+    assert len(aside) >= 3
+    assert all(clip.startswith("wrong") for clip in aside)
+    assert model.result_.clips == noisy.clip_ids
+
+
+def test_evidence_without_the_common_scale_is_that_of_the_scores_before_it(noisy):
+    model = JointDiscovery(target="action").fit(noisy)
+    scale = model.result_.classifiers["action"].scale
+    assert 0 < scale[0] < 1  # labels of a clip are foretold by the others, but not fully
+    np.testing.assert_allclose(
+        model.result_.raw_evidence, scale[0] * model.result_.action_score, rtol=1e-12
+    )
 
 
 def test_the_certificate_is_that_of_the_clips_learned_from(noisy, rejecting):

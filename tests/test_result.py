@@ -157,3 +157,14 @@ def test_confidence_is_high_where_the_labels_look_alike(corpus):
     assert (plain.confidence >= 0).all()
     assert (plain.confidence <= 1).all()
     assert plain.confidence.mean() > noisy.confidence.mean()
+
+
+def test_results_from_before_there_were_scales_are_read(tmp_path):
+    JointDiscovery().fit(synthetic_corpus(4)).save(tmp_path / "result")
+    path = tmp_path / "result" / "classifiers.npz"
+    with np.load(path) as arrays:
+        older = {name: arrays[name] for name in arrays if not name.endswith("_scale")}
+        assert len(older) < len(arrays)
+    np.savez(path, **older)
+    again = Result.load(tmp_path / "result")
+    np.testing.assert_array_equal(again.classifiers["state"].scale, [1.0, 1.0])

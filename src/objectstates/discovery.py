@@ -52,8 +52,10 @@ from objectstates.settings import (
     TimeUnit,
 )
 from objectstates.solver.device_cost import HostAlgebra, algebra_on
+from objectstates.solver.moments import Reduction
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import JointProblem, Terms, make_side
+from objectstates.solver.reduced_cost import ReducedAlgebra
 from objectstates.solver.rounding import joint_rounding
 from objectstates.torch_support import within_memory
 
@@ -87,6 +89,9 @@ class JointDiscovery:
     max_passes : ... or after this many passes over all clips.
     restarts : how many runs, from different random labels; the lowest rounded objective is kept.
     seed : of all random choices.
+    reduce : to how many principal directions the features of each side are reduced, for very wide
+        ones; None for not at all. What that loses is in ``result_.summary["reduced"]``, see
+        docs/scale.md. The classifiers are of the features as they were.
     on_infeasible : "skip" leaves out clips that admit no labelling, with a warning; "raise" raises.
     device : "cpu", or "cuda" for a GPU (needs the extra torch): what it factors and, in
         :meth:`fit_folder`, holds and solves. See docs/scale.md.
@@ -126,6 +131,7 @@ class JointDiscovery:
     max_passes: int = 500
     restarts: int = 1
     seed: int = 0
+    reduce: int | None = None
     on_infeasible: OnInfeasible = "skip"
     device: str = "cpu"
 
@@ -143,6 +149,11 @@ class JointDiscovery:
     ) -> JointDiscovery:
         """Discover in ``corpus``. ``callback`` is called after every pass; true from it stops."""
         self._check_settings()
+        if self.reduce is not None and self.device != "cpu":
+            raise SettingError(
+                "in memory, features are reduced by the processor: use --device cpu, or add "
+                "--out-of-core (from Python fit_folder)"
+            )
         clock, watch = Clock(), Watch(callback)
         self._check_features(corpus)
         skipped, kept = self._leave_out_infeasible(corpus)
@@ -164,7 +175,7 @@ class JointDiscovery:
     def _discover(self, corpus: Corpus, watch: Watch, clock: Clock) -> Result:
         """What is found in clips that all can be labelled."""
         clock.lap("other")
-        algebra = algebra_on(self.device)
+        algebra = self._algebra()
         action, state = self._constraints(corpus, len(corpus.tracklets.start))
         coupling = float(self.nu) / self._seconds_per_unit(corpus)
         problem = JointProblem(
@@ -186,7 +197,19 @@ class JointDiscovery:
         found, classifiers = self._label(corpus, problem, run.rounding, algebra)
         terms = problem.integer_terms(found.action, found.state)
         clock.lap("label")
-        return self._result(corpus, run, found, classifiers, terms)
+        result = self._result(corpus, run, found, classifiers, terms)
+        if isinstance(algebra, ReducedAlgebra):
+            features = {"action": corpus.chunks.features, "state": corpus.tracklets.features}
+            lost = {side: algebra.reduction(features[side]) for side in classifiers}
+            summary = {**result.summary, "reduced": _reduced(lost, found)}
+            result = replace(result, summary=summary)
+        return result
+
+    def _algebra(self) -> HostAlgebra:
+        """What factors features that are in memory."""
+        if self.reduce is not None:
+            return ReducedAlgebra(int(self.reduce))
+        return algebra_on(self.device)
 
     def fit_folder(
         self,
@@ -226,6 +249,7 @@ class JointDiscovery:
         coupling = float(self.nu) / self._seconds_per_unit(kept)
         stored = stored_features(Path(path), corpus, kept, target=self.target)
         settings = {"nu": coupling, "mu": float(self.mu), "lam": float(self.lam)}
+        reduce = None if self.reduce is None else int(self.reduce)
         with on_disk(
             stored,
             action,
@@ -236,6 +260,7 @@ class JointDiscovery:
             ray_address=ray_address,
             device=self.device,
             solver=self.solver,
+            reduce=reduce,
             **settings,
         ) as problem:
             clock.lap("factorise")
@@ -259,6 +284,8 @@ class JointDiscovery:
         result = self._result(kept, run, found, classifiers, terms)
         sizes = {**_sizes(corpus), **stored.shapes}
         summary = {**result.summary, "corpus": sizes, "seconds": clock.seconds}
+        if reduce is not None:
+            summary["reduced"] = _reduced(problem.reductions(), found)
         self.result_ = replace(result, skipped=skipped, summary=summary)
         self._learned(corpus)
         return self
@@ -396,6 +423,8 @@ class JointDiscovery:
                 raise SettingError(
                     f"{name} must be a whole number of at least {least}, not {value!r}"
                 )
+        if self.reduce is not None and not 1 <= _number(self.reduce, Integral) < math.inf:
+            raise SettingError(f"reduce must be a whole number of at least 1, not {self.reduce!r}")
         for name, choices in (
             ("constraint", ConstraintName), ("target", Target), ("solver", Solver),
             ("time_unit", TimeUnit), ("labelling", settings.Labelling),
@@ -558,6 +587,21 @@ def _check_features(corpus: Corpus, classifiers: dict[str, Classifier]) -> None:
                 f"the {side} features have size {found}, but the classifier was learned on size "
                 f"{expected}: make the corpus with the same features"
             )
+
+
+def _reduced(lost: dict[str, Reduction], found: Labelling) -> dict[str, Any]:
+    """What reducing the features of each side cost, and the labels found may cost too much."""
+    labels = {"action": found.action, "state": found.state}
+    return {
+        side: {
+            "from": each.size,
+            "to": each.kept,
+            "variance_lost": each.variance_lost,
+            "error_share": each.error_share,
+            "cost_error_at_most": each.cost_error(labels[side]),
+        }
+        for side, each in lost.items()
+    }
 
 
 def _sizes(corpus: Corpus) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from objectstates.labelling import Learned
 from objectstates.result import Classifier
 from objectstates.settings import SideName, Solver, Target
 from objectstates.solver.messages import Wholes
-from objectstates.solver.moments import ArrayRows, FeatureRows, shift_of
+from objectstates.solver.moments import ArrayRows, FeatureRows, Reduction, Whitening, shift_of
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import Terms
 from objectstates.solver.resident import ResidentShard
@@ -132,6 +132,11 @@ class ProblemOnDisk:
         scores = np.concatenate(self.sharded.crew.ask("held_out", parts))
         return Learned(scores, lambda: dict(self._whitenings())[kind].classifier(whole))
 
+    def reductions(self) -> dict[str, Reduction]:
+        """What each side that is sought lost when its features were reduced."""
+        sides = self._whitenings()
+        return {name: whitening.reduction for name, whitening in sides if whitening.n_rows}
+
     def _whole(self, kind: SideName, labels: Array) -> Array:
         parts = [(kind, part) for part in self._split(kind, labels)]
         return np.asarray(np.sum(self.sharded.crew.ask("whole", parts), axis=0))
@@ -139,7 +144,7 @@ class ProblemOnDisk:
     def _split(self, kind: SideName, labels: Array) -> list[Array]:
         return np.split(labels, self.cuts[kind])
 
-    def _whitenings(self) -> list[tuple[SideName, Any]]:
+    def _whitenings(self) -> list[tuple[SideName, Whitening]]:
         return [("action", self.sharded.action), ("state", self.sharded.state)]
 
 
@@ -152,6 +157,7 @@ def on_disk(
     nu: float,
     mu: float,
     lam: float,
+    reduce: int | None = None,
     n_shards: int,
     solver: Solver,
     scratch: str | Path | None,
@@ -161,6 +167,7 @@ def on_disk(
 ) -> Iterator[ProblemOnDisk]:
     """The problem, factored, while its files exist: in a temporary folder within ``scratch``.
 
+    reduce : to how many directions features are reduced; None leaves them as they are.
     processes : shards are in processes of their own, not in threads of this one.
     ray_address : of a Ray cluster, on whose machines the shards (and their scratch folders) are.
     device : "cpu", or one in whose memory the factors are kept instead of files.
@@ -192,7 +199,8 @@ def on_disk(
             crew_of(makers, _MEMORY, processes=processes, ray_address=ray_address) as crew,
         ):
             shifts = shift_of(stored.action), shift_of(stored.state)
-            yield ProblemOnDisk(ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam), cuts)
+            sharded = ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam, reduce=reduce)
+            yield ProblemOnDisk(sharded, cuts)
     finally:
         for folder in folders:  # of shards that could not close: killed, or not all made
             shutil.rmtree(folder, ignore_errors=True)

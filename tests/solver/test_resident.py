@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from objectstates.formulation import action_constraints, no_action, no_states, state_constraints
+from objectstates.solver import resident_rows, shard_rows
 from objectstates.solver.frank_wolfe import minimise
 from objectstates.solver.held_out import held_out_scores
+from objectstates.solver.messages import Wholes
 from objectstates.solver.moments import ArrayRows, shift_of
 from objectstates.solver.problem import one_hot
 from objectstates.solver.sharded import LocalCrew, ShardedProblem, divide, part_of
 from objectstates.synthetic import synthetic_corpus
 from tests.solver.problems import dense_objective
 from tests.solver.test_sharded import LAM, MU, NU, in_memory
+from tests.solver.test_sharded import crew_of as on_disk
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
@@ -165,3 +168,33 @@ def test_mini_batches_hold_every_clip_once_and_alike_ones_together(corpus):
     shortest = [sizes[clips].min() for clips in batches]
     assert len(batches) == 4
     assert all(a <= b for a, b in zip(longest, shortest[1:], strict=False))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("single", [True, False])
+def test_reduced_rows_are_those_on_disk(corpus, tmp_path, monkeypatch, device, single):
+    """The same narrow problem: sums, scores and the objective of the same labels."""
+    for module in (shard_rows, resident_rows):
+        monkeypatch.setattr(module, "SINGLE_FROM", 4 if single else 10**6)
+    rng = np.random.default_rng(2)
+    labels = [rng.integers(0, 2, len(corpus.chunks.start)).astype(np.int8),
+              rng.integers(0, 3, len(corpus.tracklets.start)).astype(np.int8)]  # fmt: skip
+    found = []
+    for crew, shifts in (crew_of(corpus, device=device), on_disk(corpus, tmp_path, 1)):
+        with crew:
+            problem = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM, reduce=5)
+            solution = problem.minimise(tol=1e-3, max_passes=2000)
+            assert solution.converged
+            sides = list(zip(("action", "state"), labels, strict=True))
+            wholes = Wholes(*(crew.ask("whole", [side])[0] for side in sides))
+            assert [whole.shape for whole in wholes] == [(1, 6), (2, 6)]
+            told = [
+                crew.ask("held_out", [(*side, w)])[0] for side, w in zip(sides, wholes, strict=True)
+            ]
+            terms = problem.terms(crew.ask("ledger", [tuple(labels)]), wholes)
+            found.append((*wholes, *told, solution.terms.total, terms.total))
+    here, there = found
+    for one, other in zip(here[:4], there[:4], strict=True):
+        assert one == pytest.approx(other, abs=1e-5 if single else 1e-9)
+    assert here[5] == pytest.approx(there[5], rel=1e-6)
+    assert here[4] < 1.15 * there[4]  # not convex: another stationary point

@@ -11,7 +11,15 @@ import typer
 
 from objectstates.cli.configuration import Config, Paper, also_takes, effective
 from objectstates.cli.engine import ray_from
-from objectstates.cli.fit import AsJson, certificate, fit, made_scratch, model_of, progress_line
+from objectstates.cli.fit import (
+    AsJson,
+    certificate,
+    fit,
+    made_scratch,
+    model_of,
+    progress_line,
+    reduction,
+)
 from objectstates.cli.ingest import Videos, ingest, means_from, observing, settings_from, tell
 from objectstates.cli.output import (
     complain,
@@ -109,6 +117,8 @@ class Found:
             print_table(_precision_table(precision))
         if "duality_gap" in self.result.summary:
             print(certificate(self.result.summary))
+        if "reduced" in self.result.summary:
+            print(reduction(self.result.summary))
         print(f"report: {printable(str(self.workspace.report))}")
 
     def facts(self) -> dict[str, Any]:

@@ -60,6 +60,12 @@ def fit(
     max_passes: Annotated[int, typer.Option(help="... or after this many passes.")] = 500,
     restarts: Annotated[int, typer.Option(help="Runs from different random labels.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+    reduce: Annotated[
+        int | None,
+        typer.Option(
+            help="Reduce wide features to this many principal directions; what that loses is told."
+        ),
+    ] = None,
     strict: Annotated[bool, typer.Option(help="Stop if a clip cannot be labelled.")] = False,
     out_of_core: Annotated[
         bool, typer.Option(help="Leave the features on disk, however many there are.")
@@ -204,10 +210,12 @@ def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:
 
     facts = {**inspection.describe_result(result), **inspection.describe_precision(result, corpus)}
     if not json:
-        wanted = ("corpus", "labels", "objective", "certificate", "skipped", "set_aside", "seconds",
-                  "state_precision", "state_recall", "action_precision")  # fmt: skip
+        wanted = ("corpus", "labels", "objective", "certificate", "reduced", "skipped", "set_aside",
+                  "seconds", "state_precision", "state_recall", "action_precision")  # fmt: skip
         if "duality_gap" in facts:
             facts["certificate"] = certificate(result.summary)
+        if "reduced" in facts:
+            facts["reduced"] = reduction(result.summary)
         facts = {name: facts[name] for name in wanted if name in facts}
     show({**facts, "written_to": str(out)}, json)
 
@@ -219,6 +227,22 @@ def certificate(summary: dict[str, Any]) -> str:
     if not gap < objective:  # alone, states or actions can cost next to nothing
         return f"duality gap {gap:.1e} at a relaxed objective of {objective:.1e} {passes}"
     return f"duality gap {gap / objective:.1%} of the relaxed objective {passes}"
+
+
+def reduction(summary: dict[str, Any]) -> str:
+    """What reducing the features lost, in words; a line for each side."""
+    lines = []
+    for side, told in summary["reduced"].items():
+        size, kept = told["from"], told["to"]
+        if size == kept:
+            lines.append(f"{side}: not reduced, all of {size} features")
+            continue
+        lines.append(
+            f"{side}: {kept} directions of {size} features, without "
+            f"{told['variance_lost']:.1%} of their variance; the objective is too high by "
+            f"{told['cost_error_at_most']:.1e} at most"
+        )
+    return "\n".join(lines)
 
 
 @contextmanager

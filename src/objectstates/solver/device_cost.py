@@ -63,7 +63,7 @@ class DeviceAlgebra(HostAlgebra):
     def _on_device(self, features: npt.NDArray[Any]) -> Any:
         import torch
 
-        name = features.ctypes.data, features.shape, features.strides, features.dtype.str
+        name = name_of(features)
         if name not in self._sent:  # the array is kept alive, so that nothing else has its name
             self._sent[name] = features, torch.tensor(features, device=self._device)
         return self._sent[name][1]
@@ -91,6 +91,11 @@ class DeviceAlgebra(HostAlgebra):
         gram.diagonal().add_(m * ridge)
         rows = torch.linalg.solve_triangular(_cholesky(gram), centred.T, upper=False).T
         return torch.cat([torch.full_like(rows[:, :1], m**-0.5), rows], 1)
+
+
+def name_of(features: npt.NDArray[Any]) -> Any:
+    """What tells an array from all others as long as it is kept alive; its views of all are it."""
+    return features.ctypes.data, features.shape, features.strides, features.dtype.str
 
 
 def algebra_on(device: str) -> HostAlgebra:

@@ -102,7 +102,7 @@ class ResidentShard:
             side.start(self._rng.standard_normal(side.constraints.linear.shape))
         self._mine = {}
         for side in (self._action, self._state):
-            self._mine[side] = side.whole(np.zeros((side.n_states, 1 + side.features.shape[1])))
+            self._mine[side] = side.whole(np.zeros((side.n_states, side.width)))
         tally = _Tally(self)
         for b in range(len(self._batches)):
             for side in self._sides:

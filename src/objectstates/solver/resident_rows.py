@@ -54,6 +54,7 @@ class ResidentSide:
         self.where = np.empty_like(order)  # (M,) of each row, its place on the device
         self.where[order] = np.arange(len(order))
         self.flows: list[Tensor] = []
+        self.width = 1 + features.shape[1]  # of factor rows; known once prepared
 
     @property
     def present(self) -> bool:
@@ -61,7 +62,10 @@ class ResidentSide:
 
     @property
     def rows(self) -> Tensor:
-        """(M, d) features, and once prepared factor rows without their first, constant column."""
+        """(M, d) features, and once prepared factor rows without their first, constant column.
+
+        Those are less wide where features were reduced.
+        """
         return self._rows
 
     # --- once ------------------------------------------------------------------------------------
@@ -87,18 +91,22 @@ class ResidentSide:
         return Moments(shift, m, total.cpu().numpy(), products.cpu().numpy())
 
     def prepare(self, whitening: Whitening) -> None:
-        """Turn features into factor rows, in place where they are kept in float32."""
+        """Turn features into factor rows, in place where they keep their width, in float32."""
         import torch
 
         self.n_rows = whitening.n_rows
-        single = whitening.n_rows >= SINGLE_FROM * len(whitening.mean)
+        kept, self.width = whitening.n_kept, 1 + whitening.n_kept
+        single = whitening.n_rows >= SINGLE_FROM * kept
         dtype = torch.float32 if single else torch.float64
         factors = self._rows
-        if factors.dtype != dtype:
-            factors = torch.empty(factors.shape, dtype=dtype, device=self.device)
+        if factors.dtype != dtype or factors.shape[1] != kept:
+            factors = torch.empty((len(factors), kept), dtype=dtype, device=self.device)
         lower, mean = self._tensor(whitening.lower), self._tensor(whitening.mean)
+        basis = None if whitening.basis is None else self._tensor(whitening.basis)
         for lo, hi in self._steps():
             wide = (self._rows[lo:hi].double() - mean).T
+            if basis is not None:
+                wide = basis.T @ wide
             factors[lo:hi] = torch.linalg.solve_triangular(lower, wide, upper=False).T
         self._rows = factors
 

@@ -64,18 +64,16 @@ class ShardSide:
         self.n_rows = 0
         self._files: list[RowFile] = []
         self.n_states = constraints.linear.shape[1]
+        self.width = 1 + features.shape[1]  # of factor rows; known once prepared
         self.labels = np.zeros(constraints.linear.shape)
-
-    @property
-    def width(self) -> int:
-        return 1 + self.features.shape[1]
 
     def prepare(
         self, name: str, whitening: Whitening, folder: Path, batches: list[tuple[int, int]]
     ) -> None:
         """Write the factor rows and the blocks of A, one batch after another."""
         self.n_rows = whitening.n_rows
-        single = whitening.n_rows >= SINGLE_FROM * len(whitening.mean)
+        self.width = 1 + whitening.n_kept
+        single = whitening.n_rows >= SINGLE_FROM * whitening.n_kept
         self.rows = RowFile(folder / f"{name}.rows", self.width, "f4" if single else "f8")
         self.blocks = RowFile(folder / f"{name}.blocks", 1, "f8")
         self._files = [self.rows, self.blocks]

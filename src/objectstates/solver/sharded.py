@@ -83,18 +83,26 @@ class ShardedProblem:
 
     nu : the coupling, as in ``JointProblem``. mu and lam are the ridges of states and action.
     shifts : of the action's and the states' moments, see ``moments.shift_of``.
+    reduce : to how many directions the features of each side are reduced (``moments.Reduction``).
     """
 
     def __init__(
-        self, crew: Crew, shifts: tuple[Floats, Floats], *, nu: float, mu: float, lam: float
+        self,
+        crew: Crew,
+        shifts: tuple[Floats, Floats],
+        *,
+        nu: float,
+        mu: float,
+        lam: float,
+        reduce: int | None = None,
     ) -> None:
         self.crew = crew
         moments: list[tuple[Moments, Moments]] = self._all("measure", *shifts)
         action, state = moments[0]
         for more_action, more_state in moments[1:]:
             action, state = action + more_action, state + more_state
-        self.action: Whitening = action.whiten(lam)
-        self.state: Whitening = state.whiten(mu)
+        self.action: Whitening = action.whiten(lam, reduce)
+        self.state: Whitening = state.whiten(mu, reduce)
         both = self.action.n_rows and self.state.n_rows
         self.coupling = nu / self.action.n_rows if both else 0.0
         self._all("prepare", self.action, self.state)

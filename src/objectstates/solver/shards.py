@@ -75,8 +75,8 @@ class Shard:
     ) -> None:
         self._action, self._state = ShardSide(*action), ShardSide(*state)
         self.folder, self._alone = folder, alone
-        filled = sum(4 * side.width * side.constraints.offsets for side in self._sides)
-        self._batches = _batches(np.asarray(filled), batch_bytes)
+        self._batch_bytes = batch_bytes
+        self._batches = self._divide()
 
     @property
     def n_clips(self) -> int:
@@ -96,6 +96,7 @@ class Shard:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._action.prepare("action", action, self.folder, self._batches)
         self._state.prepare("state", state, self.folder, self._batches)
+        self._batches = self._divide()  # factor rows may be less wide than features
         self._rooms = [
             (self._action.room(self._batches), self._state.room(self._batches)) for _ in range(2)
         ]
@@ -236,6 +237,10 @@ class Shard:
     @property
     def _sides(self) -> tuple[ShardSide, ShardSide]:
         return self._action, self._state
+
+    def _divide(self) -> list[tuple[int, int]]:
+        filled = sum(4 * side.width * side.constraints.offsets for side in self._sides)
+        return _batches(np.asarray(filled), self._batch_bytes)
 
     def _read(self, shuffled: bool = False) -> Iterator[_Batch]:
         """All batches; while one is worked on, the next is read."""
