@@ -282,3 +282,14 @@ def test_a_reduction_that_makes_no_sense_is_told_in_a_line(corpus, folder, reduc
 def test_a_device_reduces_out_of_core_only(corpus):
     with pytest.raises(SettingError, match="add --out-of-core"):
         JointDiscovery(reduce=5, device="cuda").fit(corpus)
+
+
+def test_a_scratch_folder_that_cannot_be_made_is_named(run, tmp_path):
+    synthetic_corpus(4).save(tmp_path / "corpus")
+    (tmp_path / "file").touch()
+    words = ("--out-of-core", "--scratch", tmp_path / "file" / "scratch")
+    code, _, err = run("fit", tmp_path / "corpus", "--out", tmp_path / "result", *words)
+    assert code == 2
+    assert "file/scratch cannot be made" in err
+    assert "--scratch" in err
+    assert not (tmp_path / "result").exists()

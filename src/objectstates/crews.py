@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from threadpoolctl import threadpool_limits
 
@@ -96,6 +96,14 @@ class LastingCrew(ABC):
     def __len__(self) -> int:
         return len(self._makers)
 
+    def __enter__(self) -> Self:
+        try:
+            self._start(range(len(self)), again=False)
+        except BaseException:
+            self._kill()
+            raise
+        return self
+
     def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of every object, each with arguments of its own; answers in order."""
         if len(arguments) != len(self):
@@ -158,6 +166,10 @@ class LastingCrew(ABC):
         """Have the makers of these make them; what goes wrong is told when they are asked."""
 
     @abstractmethod
+    def _kill(self) -> None:
+        """End all that were started, whatever they are at."""
+
+    @abstractmethod
     def _send(self, s: int, method: str, given: Any) -> Any:
         """Ask one, and do not wait. Never raises: who is gone is noticed when it should answer."""
 
@@ -174,14 +186,6 @@ class ProcessCrew(LastingCrew):
         self._context = multiprocessing.get_context("spawn")
         self._processes: list[Any] = [None] * len(self)
         self._pipes: list[Any] = [None] * len(self)
-
-    def __enter__(self) -> ProcessCrew:
-        try:
-            self._start(range(len(self)), again=False)
-        except BaseException:
-            self._kill()
-            raise
-        return self
 
     def _start(self, which: Sequence[int], *, again: bool) -> None:
         threads = max(1, (os.cpu_count() or 1) // len(self))

@@ -20,7 +20,7 @@ from objectstates.corpus_io import ARTEFACT, FeaturePieces, write_with_features
 from objectstates.detect.detections import Detector
 from objectstates.detect.registry import load_detector
 from objectstates.engine import Outcome, run_all
-from objectstates.errors import SettingError, StorageError, VideoError
+from objectstates.errors import SettingError, VideoError
 from objectstates.features.backbones import Backbone, load_backbone
 from objectstates.features.chunks import chunk_windows
 from objectstates.features.codebook import (
@@ -35,6 +35,7 @@ from objectstates.observe import DetectionLog, ObserveSettings, observe
 from objectstates.rows import GROUP, Rows
 from objectstates.settings import ChunkKind
 from objectstates.sources import ClipSpan
+from objectstates.storage import made_folder
 from objectstates.truth import ClipTruth, label_corpus
 from objectstates.video import probe
 
@@ -230,13 +231,7 @@ def _place(cache: Path | None) -> Iterator[Path]:
         with TemporaryDirectory(prefix="objectstates-") as folder:
             yield Path(folder)
         return
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise StorageError(
-            f"{cache} cannot be made ({problem.strerror}): choose another folder with --cache"
-        ) from problem
-    yield cache
+    yield made_folder(cache, "--cache")
 
 
 def settings_of(corpus: Corpus) -> IngestSettings:

@@ -28,14 +28,6 @@ class RayCrew(LastingCrew):
         cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
         self._share = part(-(-len(self) // cores))
 
-    def __enter__(self) -> RayCrew:
-        try:
-            self._start(range(len(self)), again=False)
-        except BaseException:
-            self._kill()
-            raise
-        return self
-
     def _start(self, which: Sequence[int], *, again: bool) -> None:
         kind = self._kind.options(num_cpus=0 if again else self._share)
         for s in which:

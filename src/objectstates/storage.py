@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from objectstates.errors import ObjectStatesError
+from objectstates.errors import ObjectStatesError, StorageError
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,17 @@ class Artefact:
                 f"{self.version}: install the version that wrote it, or make it again"
             )
         return dict(header)
+
+
+def made_folder(folder: Path, option: str) -> Path:
+    """The folder, which is made unless it is there; ``option`` is how users choose another."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageError(
+            f"{folder} cannot be made ({problem.strerror}): choose another folder with {option}"
+        ) from problem
+    return folder
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -15,7 +15,6 @@ from objectstates.cli.fit import (
     AsJson,
     certificate,
     fit,
-    made_scratch,
     model_of,
     progress_line,
     reduction,
@@ -32,6 +31,7 @@ from objectstates.cli.output import (
 )
 from objectstates.cli.report import reading_videos, report
 from objectstates.errors import VideoError
+from objectstates.storage import made_folder
 
 if TYPE_CHECKING:
     from objectstates.corpus import Corpus
@@ -148,7 +148,9 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
     if not spans:
         raise VideoError("there is no clip to read: name videos, folders or a list of clips")
     known = None if options["truth"] is None else read_truth(options["truth"])
-    scratch = None if options["scratch"] is None else made_scratch(options["scratch"])
+    scratch = options["scratch"]
+    if scratch is not None:
+        made_folder(scratch, "--scratch")
     workspace = Workspace(out)
     means = means_from(options)
     with warnings_in_a_line(), observing() as watch:

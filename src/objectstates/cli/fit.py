@@ -15,6 +15,7 @@ from objectstates.cli.engine import EngineOption, RayAddress, ray_from
 from objectstates.cli.output import show, warnings_in_a_line
 from objectstates.errors import CorpusError, ResultError, SettingError
 from objectstates.settings import ConstraintName, Labelling, Reject, Solver, Target, TimeUnit
+from objectstates.storage import made_folder
 
 if TYPE_CHECKING:
     from objectstates.corpus import Corpus
@@ -99,7 +100,7 @@ def fit(
     if engine != "local" and not out_of_core:
         where = "on a Ray cluster" if engine == "ray" else "in processes"
         raise SettingError(f"a fit {where} is out of core: add --out-of-core")
-    scratch = made_scratch(scratch or place.parent) if out_of_core else None
+    scratch = made_folder(scratch or place.parent, "--scratch") if out_of_core else None
     corpus = _read_without_features(source) if out_of_core else _read(source)
     with warnings_in_a_line(), progress_line() as report:
         if out_of_core:
@@ -119,17 +120,6 @@ def fit(
     )
     result.save(out)
     _show_result(result, corpus, out, json)
-
-
-def made_scratch(folder: Path) -> Path:
-    """The folder for temporary files, which is made unless it is there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise SettingError(
-            f"{folder} cannot be made ({problem.strerror}): choose another folder with --scratch"
-        ) from None
-    return folder
 
 
 def model_of(options: Mapping[str, Any]) -> JointDiscovery:
