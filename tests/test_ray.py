@@ -31,8 +31,8 @@ from tests.test_video import write_video
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'objectstates[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of which there are many
 
-SECONDS = 180  # for a test; none takes a tenth of it on a quiet machine with compiled kernels
-ALL_SECONDS = 1200
+SECONDS = 600  # for a test: none takes a twentieth of it, but machines may be busy
+ALL_SECONDS = 3000
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -97,7 +97,10 @@ def started(tmp_path_factory):
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # others may fill this machine's memory
         # The graph of the backbone, which workers on all nodes look for.
         patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
-        nodes = Nodes()
+        try:
+            nodes = Nodes()
+        except Exception as problem:  # Ray's own: nothing of ours has run yet
+            pytest.skip(f"Ray does not start here: {problem}")
         yield nodes
         ray.shutdown()
         nodes.cluster.shutdown()
