@@ -113,4 +113,9 @@ def _cholesky(matrix: Any) -> Any:
 
 
 def _host(tensor: Any) -> Floats:
-    return np.asarray(tensor.contiguous().cpu().numpy())
+    """A copy in memory of NumPy's own, which asks the system for large pages where it is large."""
+    import torch
+
+    array = np.empty(tuple(tensor.shape))
+    torch.from_numpy(array).copy_(tensor)
+    return array

@@ -41,7 +41,6 @@ from objectstates.solver.problem import (
     block_gradient,
     disorder,
     inner_product,
-    one_hot,
     refresh,
     residual,
     state_pull,
@@ -305,64 +304,111 @@ def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairw
     block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(hi - lo, hi - lo)
     labels = at.labels[lo:hi]
     gradient = block_gradient(side, at.labels, at.whole, n, coupling, pull)
-    own = _times(block, labels)  # A_nn Y_n
-    target = np.empty(hi - lo, np.int8)
+    target, source = np.empty(hi - lo, np.int8), np.zeros(hi - lo, np.int8)
+    bent = np.empty((n_states, hi - lo))  # A_nn times the direction, (K, m)
+    own = np.zeros((n_states, hi - lo))  # A_nn Y_n; pairwise steps need none
+    if not pairwise:
+        _add_product(own, block, labels)
     entry_gap = 0.0
     kept, moved = 1.0, np.zeros((hi - lo, n_states))  # labels = kept * labels at entry + moved
     for step in range(STEPS_PER_VISIT):
         here = inner_product(gradient, labels)
-        gap = here - best_response(side, n, gradient, target)
+        least = best_response(side, n, gradient, target)
+        gap = here - least
         if step == 0:
             entry_gap = gap
         if gap <= 1e-15 * abs(here):
             break
-        added = one_hot(target, n_states)
-        if pairwise:
-            source = _worst_vertex(at, n, lo, hi, gradient)
-            added -= one_hot(at.vertices[lo:hi, source], n_states)
-            limit, direction = at.weights[n, source], added
-            bent = _times(block, added)  # A_nn times the direction, few of whose rows are not 0
-        else:
-            source, limit, direction = -1, 1.0, added - labels
-            bent = _times(block, added) - own
-        curvature = inner_product(bent, direction) / n_rows
-        size = exact_step(inner_product(gradient, direction), curvature, limit)
+        if pairwise:  # towards the best labelling, away from the worst
+            worst, most = _worst_vertex(at, n, lo, hi, gradient)
+            source[:] = at.vertices[lo:hi, worst]
+            slope, limit = least - most, at.weights[n, worst]
+            bent[:] = 0.0
+        else:  # towards the best labelling, away from here
+            worst, slope, limit = -1, -gap, 1.0
+            bent[:] = -own
+        _add_rows(bent, block, target, source)
+        curvature = _along(bent, target, source)
+        if not pairwise:
+            curvature -= inner_product(bent.T, labels)
+        size = exact_step(slope, curvature / n_rows, limit)
         shrink = 1.0 if pairwise else 1.0 - size
         kept *= shrink
-        for i in range(hi - lo):
-            for k in range(n_states):
-                labels[i, k] = max(labels[i, k] + size * direction[i, k], 0.0)
-                moved[i, k] = shrink * moved[i, k] + size * added[i, k]
-                gradient[i, k] += size * bent[i, k] / n_rows
-                own[i, k] += size * bent[i, k]
-        _reweigh(at, n, lo, hi, shrink, source, target, size)
+        _go(labels, shrink, size, target, source)
+        _go(moved, shrink, size, target, source)
+        for k in range(n_states):
+            for i in range(hi - lo):
+                labels[i, k] = max(labels[i, k], 0.0)  # less by rounding errors only
+                gradient[i, k] += size / n_rows * bent[k, i]
+                own[k, i] += size * bent[k, i]
+        _reweigh(at, n, lo, hi, shrink, worst, target, size)
     _push(side, at, n, lo, kept, moved)
     return entry_gap
 
 
 @compiled
-def _times(block: Floats, direction: Floats) -> Floats:
-    """block @ direction, for a symmetric block and a direction with many zeros."""
-    product = np.zeros_like(direction)
-    for k in range(direction.shape[1]):
-        for i in range(direction.shape[0]):
-            weight = direction[i, k]
+def _add_product(product: Floats, block: Floats, labels: Floats) -> None:
+    """Add the symmetric block times labels (m, K) to product (K, m)."""
+    for i in range(labels.shape[0]):
+        for k in range(labels.shape[1]):
+            weight = labels[i, k]
             if weight != 0.0:
-                for j in range(direction.shape[0]):
-                    product[j, k] += weight * block[i, j]
-    return product
+                for j in range(len(block)):
+                    product[k, j] += weight * block[i, j]
 
 
 @compiled
-def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> int:
-    """The vertex in clip n's combination that costs most."""
+def _add_rows(product: Floats, block: Floats, target: Labels, source: Labels) -> None:
+    """The same for the difference of two labellings."""
+    for i in range(len(target)):
+        if target[i] != source[i]:
+            if target[i] > 0:
+                for j in range(len(block)):
+                    product[target[i] - 1, j] += block[i, j]
+            if source[i] > 0:
+                for j in range(len(block)):
+                    product[source[i] - 1, j] -= block[i, j]
+
+
+@compiled
+def _along(bent: Floats, target: Labels, source: Labels) -> float:
+    """<bent, direction> of (K, m) and the difference of two labellings."""
+    total = 0.0
+    for i in range(len(target)):
+        if target[i] != source[i]:
+            if target[i] > 0:
+                total += bent[target[i] - 1, i]
+            if source[i] > 0:
+                total -= bent[source[i] - 1, i]
+    return total
+
+
+@compiled
+def _go(labels: Floats, shrink: float, size: float, target: Labels, source: Labels) -> None:
+    """labels (m, K) times ``shrink``, with ``size`` given to ``target``, taken from ``source``."""
+    if shrink != 1.0:
+        for i in range(labels.shape[0]):
+            for k in range(labels.shape[1]):
+                labels[i, k] *= shrink
+    for i in range(len(target)):
+        if target[i] != source[i]:
+            if target[i] > 0:
+                labels[i, target[i] - 1] += size
+            if source[i] > 0:
+                labels[i, source[i] - 1] -= size
+
+
+@compiled
+def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> tuple[int, float]:
+    """The vertex in clip n's combination that costs most, and what it costs."""
     costs = np.zeros(at.counts[n])
     for i in range(hi - lo):
-        for k in range(gradient.shape[1]):
-            cost = gradient[i, k]
-            for q in range(len(costs)):
-                costs[q] += cost if at.vertices[lo + i, q] == k + 1 else 0.0
-    return int(np.argmax(costs))
+        first, second = gradient[i, 0], gradient[i, -1]
+        for q in range(len(costs)):
+            label = at.vertices[lo + i, q]
+            costs[q] += first if label == 1 else (second if label == 2 else 0.0)
+    worst = int(np.argmax(costs))
+    return worst, costs[worst]
 
 
 @compiled
@@ -370,10 +416,15 @@ def _known_vertex(at: Iterate, n: int, lo: int, target: Labels) -> int:
     """Where ``target`` stands in clip n's combination, -1 if it does not."""
     same = np.ones(at.counts[n], np.bool_)
     for i in range(len(target)):
-        for q in range(len(same)):
-            same[q] &= at.vertices[lo + i, q] == target[i]
+        if target[i] > 0:  # these tell most labellings apart
+            any_same = False
+            for q in range(len(same)):
+                same[q] &= at.vertices[lo + i, q] == target[i]
+                any_same |= same[q]
+            if not any_same:
+                return -1
     for q in range(len(same)):
-        if same[q]:
+        if same[q] and np.array_equal(at.vertices[lo : lo + len(target), q], target):
             return q
     return -1
 

@@ -95,11 +95,7 @@ class JointProblem:
 
     def terms(self, action: Iterate, state: Iterate) -> Terms:
         """The relaxed objective."""
-        return Terms(
-            action=_quadratic(self.action, action) + linear_cost(self.action, action.labels),
-            state=_quadratic(self.state, state) + linear_cost(self.state, state.labels),
-            joint=self.coupling * disorder(self.action, self.state, action.labels, state.labels),
-        )
+        return Terms(*_terms(self.action, self.state, self.coupling, action, state))
 
     def integer_terms(self, action: Labels, state: Labels) -> Terms:
         """The objective of integer labels (T,) and (M,), at the cost of the labelled rows alone."""
@@ -193,6 +189,17 @@ def _quadratic(side: Side, iterate: Iterate) -> float:
 
 
 @compiled
+def _terms(
+    action: Side, state: Side, coupling: float, action_at: Iterate, state_at: Iterate
+) -> tuple[float, float, float]:
+    return (
+        _quadratic(action, action_at) + linear_cost(action, action_at.labels),
+        _quadratic(state, state_at) + linear_cost(state, state_at.labels),
+        coupling * disorder(action, state, action_at.labels, state_at.labels),
+    )
+
+
+@compiled
 def _integer_quadratic(side: Side, labels: Labels) -> float:
     product = 0.0
     for state in range(1, side.constraints.linear.shape[1] + 1):
@@ -231,29 +238,43 @@ def disorder(action: Side, state: Side, z: Floats, y: Floats) -> float:
 
 
 @compiled
+def _rows_of(side: Side, n: int) -> slice:
+    """Clip n's rows. Loops over such a part of an array run from 0 and become vector code, which
+    those over ``first + i`` do not: there an index might be negative, for all the compiler knows.
+    """
+    return slice(side.constraints.offsets[n], side.constraints.offsets[n + 1])
+
+
+@compiled
 def action_pull(action: Side, state: Side, n: int, y: Floats) -> Floats:
     """For each action row of clip n, the seconds by which the states disagree with it, (T_n, 1)."""
-    first, last = action.constraints.offsets[n], action.constraints.offsets[n + 1]
-    pull = np.zeros((last - first, 1))
-    for i in range(state.constraints.offsets[n], state.constraints.offsets[n + 1]):
-        if y[i, 0] != 0.0 or y[i, 1] != 0.0:
-            for t in range(last - first):
-                late = state.constraints.times[i] - action.constraints.times[first + t]
-                pull[t, 0] += y[i, 0] * max(late, 0.0) + y[i, 1] * max(-late, 0.0)
+    chunks, tracklets = _rows_of(action, n), _rows_of(state, n)
+    action_times, state_times = action.constraints.times[chunks], state.constraints.times[tracklets]
+    labels = y[tracklets]
+    pull = np.zeros((len(action_times), 1))
+    for i in range(len(state_times)):
+        first, second, time = labels[i, 0], labels[i, 1], state_times[i]
+        if first != 0.0 or second != 0.0:
+            for t in range(len(action_times)):
+                late = time - action_times[t]
+                pull[t, 0] += first * max(late, 0.0) + second * max(-late, 0.0)
     return pull
 
 
 @compiled
 def state_pull(action: Side, state: Side, n: int, z: Floats) -> Floats:
     """For each state row of clip n, the seconds by which the action disagrees, (M_n, 2)."""
-    lo, hi = state.constraints.offsets[n], state.constraints.offsets[n + 1]
-    pull = np.zeros((hi - lo, 2))
-    for t in range(action.constraints.offsets[n], action.constraints.offsets[n + 1]):
-        if z[t, 0] != 0.0:
-            for i in range(hi - lo):
-                late = state.constraints.times[lo + i] - action.constraints.times[t]
-                pull[i, 0] += z[t, 0] * max(late, 0.0)
-                pull[i, 1] += z[t, 0] * max(-late, 0.0)
+    chunks, tracklets = _rows_of(action, n), _rows_of(state, n)
+    action_times, state_times = action.constraints.times[chunks], state.constraints.times[tracklets]
+    labels = z[chunks]
+    pull = np.zeros((len(state_times), 2))
+    for t in range(len(action_times)):
+        weight, time = labels[t, 0], action_times[t]
+        if weight != 0.0:
+            for i in range(len(state_times)):
+                late = state_times[i] - time
+                pull[i, 0] += weight * max(late, 0.0)
+                pull[i, 1] += weight * max(-late, 0.0)
     return pull
 
 

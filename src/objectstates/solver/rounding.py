@@ -94,11 +94,15 @@ def _least_costs(
     for j in range(1, m + 1):
         row, p = order[j - 1], before[j - 1]
         first, second, time = costs[row, 0], costs[row, 1], times[row]
+        one_then, one_skipped, one_now = one[p], one[j - 1], one[j]
         for t in range(n_times):
-            late = time - action_times[t]
-            base = 0.0 if exactly_one else min(0.0, one[p, t])
-            one[j, t] = min(one[j - 1, t], base + first + coupling * max(late, 0.0))
-            base = one[p, t] if exactly_one else min(one[p, t], both[p, t])
-            both[j, t] = min(both[j - 1, t], base + second + coupling * max(-late, 0.0))
+            cost = first + coupling * max(time - action_times[t], 0.0)
+            base = 0.0 if exactly_one else min(0.0, one_then[t])
+            one_now[t] = min(one_skipped[t], base + cost)
+        both_then, both_skipped, both_now = both[p], both[j - 1], both[j]
+        for t in range(n_times):
+            cost = second + coupling * max(action_times[t] - time, 0.0)
+            base = one_then[t] if exactly_one else min(one_then[t], both_then[t])
+            both_now[t] = min(both_skipped[t], base + cost)
     least: Floats = both[m]
     return least
