@@ -175,7 +175,7 @@ def test_kernels_are_compiled_once(tmp_path):
     code = (
         "import warnings; from objectstates import JointDiscovery\n"
         "from objectstates.synthetic import synthetic_corpus\n"
-        "from objectstates.solver.frank_wolfe import sweep\n"
+        "from objectstates.solver.visits import sweep\n"
         "JointDiscovery(max_passes=80).fit(synthetic_corpus(n_clips=2))\n"
         "print(sum(sweep.stats.cache_misses.values()), sum(sweep.stats.cache_hits.values()))"
     )

@@ -8,8 +8,8 @@ import pytest
 from objectstates import Corpus, JointDiscovery, Result, evaluate
 from objectstates.discovery import InfeasibleClipWarning
 from objectstates.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
-from objectstates.solver.frank_wolfe import sweep
 from objectstates.solver.rounding import _round_clips
+from objectstates.solver.visits import sweep
 from objectstates.synthetic import synthetic_corpus
 
 

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from objectstates.settings import SideName
-from objectstates.solver.frank_wolfe import STEPS_PER_VISIT
 from objectstates.solver.messages import (
     Examination,
     Ledger,
@@ -48,6 +47,7 @@ from objectstates.solver.padded import (
 )
 from objectstates.solver.problem import one_hot
 from objectstates.solver.resident_rows import ResidentSide, tools_for
+from objectstates.solver.visits import STEPS_PER_VISIT
 
 MINI_BATCHES = 1  # of clips, at least; more where padded tensors would grow too large
 _PADDED = 2**25  # entries of clips x tracklets x chunks in a mini-batch

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from objectstates.compiled import compiled
 from objectstates.errors import StorageError
-from objectstates.solver.frank_wolfe import STEPS_PER_VISIT, with_room
 from objectstates.solver.moments import FeatureRows, Whitening
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
 from objectstates.solver.problem import Iterate, Side, one_hot
+from objectstates.solver.visits import STEPS_PER_VISIT, with_room
 
 SINGLE_FROM = 4  # factor rows are kept in float32 from this many rows per feature on
 

@@ -39,11 +39,12 @@ import numpy as np
 from objectstates.crews import Crew
 from objectstates.crews import LocalCrew as LocalCrew  # the simplest, for whoever solves here
 from objectstates.settings import Solver
-from objectstates.solver.frank_wolfe import UNCOUPLED_STEPS, coupling_shares, exact_step
+from objectstates.solver.frank_wolfe import UNCOUPLED_STEPS, coupling_shares
 from objectstates.solver.messages import Examination, Ledger, Report, Wholes
 from objectstates.solver.moments import FeatureRows, Moments, Whitening
 from objectstates.solver.oracle import Constraints, Floats
 from objectstates.solver.problem import Terms
+from objectstates.solver.visits import exact_step
 
 EXAMINE_EVERY = 5  # joint passes between roundings, each of which reads the rows once more
 _NEGLIGIBLE = 1e-8  # a gap of this share of the objective at the start is none

@@ -20,7 +20,7 @@ import numpy as np
 
 from objectstates.compiled import compiled
 from objectstates.settings import SideName
-from objectstates.solver.frank_wolfe import random_labels, sweep
+from objectstates.solver.frank_wolfe import random_labels
 from objectstates.solver.held_out import scores_without_clip
 from objectstates.solver.messages import (
     Examination,
@@ -43,6 +43,7 @@ from objectstates.solver.problem import (
 )
 from objectstates.solver.rounding import joint_rounding
 from objectstates.solver.shard_rows import ShardSide, add, blend, products
+from objectstates.solver.visits import sweep
 
 BATCH_BYTES = 16 * 2**20  # of factor rows; two batches are held at a time
 
