@@ -148,12 +148,7 @@ class JointDiscovery:
         self, corpus: Corpus, callback: Callable[[FitProgress], bool | None] | None = None
     ) -> JointDiscovery:
         """Discover in ``corpus``. ``callback`` is called after every pass; true from it stops."""
-        self._check_settings()
-        if self.reduce is not None and self.device != "cpu":
-            raise SettingError(
-                "in memory, features are reduced by the processor: use --device cpu, or add "
-                "--out-of-core (from Python fit_folder)"
-            )
+        self.check()
         clock, watch = Clock(), Watch(callback)
         self._check_features(corpus)
         skipped, kept = self._leave_out_infeasible(corpus)
@@ -235,13 +230,7 @@ class JointDiscovery:
         ray_address : of a Ray cluster, which works on the shards instead of threads; each of its
             machines must see ``path``, and have the folder ``scratch`` if that is given.
         """
-        self._check_settings()
-        if not 1 <= _number(shards, Integral) < math.inf:
-            raise SettingError(f"shards must be a whole number of at least 1, not {shards!r}")
-        if self.reject != "none":
-            raise SettingError("clips cannot be rejected out of core: leave out --reject")
-        if self.device != "cpu" and ray_address is not None:
-            raise SettingError("shards on a Ray cluster work on its processors: use --device cpu")
+        self.check(shards=shards, ray_address=ray_address)
         clock, watch = Clock(), Watch(callback)
         corpus = read_without_features(Path(path))
         skipped, kept = self._leave_out_infeasible(corpus)
@@ -407,6 +396,23 @@ class JointDiscovery:
                 raise SettingError(f"no setting {name!r}; there are {', '.join(self.get_params())}")
             setattr(self, name, value)
         return self
+
+    def check(self, *, shards: int | None = None, ray_address: str | None = None) -> None:
+        """Raise now what :meth:`fit` would say of the settings; with shards, :meth:`fit_folder`."""
+        self._check_settings()
+        if shards is None:
+            if self.reduce is not None and self.device != "cpu":
+                raise SettingError(
+                    "in memory, features are reduced by the processor: use --device cpu, or add "
+                    "--out-of-core (from Python fit_folder)"
+                )
+            return
+        if not 1 <= _number(shards, Integral) < math.inf:
+            raise SettingError(f"shards must be a whole number of at least 1, not {shards!r}")
+        if self.reject != "none":
+            raise SettingError("clips cannot be rejected out of core: leave out --reject")
+        if self.device != "cpu" and ray_address is not None:
+            raise SettingError("shards on a Ray cluster work on its processors: use --device cpu")
 
     def _check_settings(self) -> None:
         """All settings in one place; a setting's type and default come from its declaration."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from objectstates import Corpus, Result
+from objectstates.synthetic import synthetic_corpus
 from tests.test_ingest import BOX, FPS, scene
 from tests.test_video import write_video
 
@@ -163,6 +164,7 @@ def test_interrupted_anywhere_it_goes_on_where_it_was(folder, tmp_path):
         (["a.mp4", "--detector", "magic"], "magic"),
         (["a.mp4", "--tracklet-seconds", "0"], "tracklet_seconds"),
         (["a.mp4", "--nu", "-1"], "nu must be"),
+        (["a.mp4", "--out-of-core", "--reject", "auto"], "leave out --reject"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(run, tmp_path, monkeypatch, more, message):
@@ -178,3 +180,23 @@ def test_a_mistake_is_one_line_and_exit_code_2(run, tmp_path, monkeypatch, more,
     assert err.count("\n") == 1, err
     assert (tmp_path / "taken" / "mine.txt").read_text() == "precious"
     assert os.listdir(tmp_path / "taken") == ["mine.txt"]
+
+
+@pytest.mark.parametrize("wrong", [["--mu", "0"], ["--out-of-core", "--shards", "0"]])
+def test_what_the_fit_would_refuse_is_refused_before_videos_are_read(run, folder, tmp_path, wrong):
+    code, _, err = run(*words(folder, tmp_path / "out", "--cache", tmp_path / "cache", *wrong))
+    assert code == 2
+    assert "must be" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupted_fit_says_so_and_leaves_nothing(tmp_path):
+    synthetic_corpus(n_clips=40).save(tmp_path / "corpus")
+    command = [
+        sys.executable, "-m", "objectstates", "fit", str(tmp_path / "corpus"), "--out-of-core",
+        "--out", str(tmp_path / "result"), "--tol", "1e-12", "--max-passes", "1000000",
+    ]  # fmt: skip
+    code, errors = interrupt(command, lambda: list(tmp_path.glob("objectstates-*")), signal.SIGINT)
+    assert code == 130
+    assert errors == "objectstates: interrupted\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]

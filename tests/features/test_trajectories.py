@@ -5,7 +5,7 @@ import pytest
 
 from objectstates.errors import SettingError
 from objectstates.features.flow import FlowEstimator, FlowStep
-from objectstates.features.trajectories import HOF_DIM, ZERO_BIN, DenseTrajectories, stack_hof
+from objectstates.features.trajectories import HOF_DIM, ZERO_BIN, DenseTrajectories
 
 BOX = (110, 70, 210, 170)
 MIDDLE = np.array([160, 120])
@@ -16,6 +16,11 @@ def follow(frames, fps=25, **settings):
     estimator, tracker = FlowEstimator(), DenseTrajectories(**settings)
     steps = (estimator.update(i / fps, frame) for i, frame in enumerate(frames))
     return [tracker.update(step) for step in steps if step is not None]
+
+
+def stack_hof(batches):
+    """The descriptors of all batches, (n, 108)."""
+    return np.concatenate([np.zeros((0, HOF_DIM), np.float32), *(batch.hof for batch in batches)])
 
 
 def gathered(batches):

@@ -53,6 +53,8 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
+        if code == 130:  # typer turns an interrupt into no more than this
+            complain("interrupted")
     except ObjectStatesError as problem:
         complain(str(problem))
         code = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from math import nan
 from pathlib import Path
@@ -58,6 +59,9 @@ def discover(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+    device: Annotated[
+        str, typer.Option(help="Where torch models and the fit run: cpu or cuda (a GPU).")
+    ] = "cpu",
     strict: Annotated[
         bool, typer.Option(help="Stop if a video cannot be read or a clip cannot be labelled.")
     ] = False,
@@ -74,7 +78,7 @@ def discover(
         found = run(out, videos or [], call.params)
     except KeyboardInterrupt:
         complain("interrupted: the same command goes on from here")
-        raise typer.Exit(130) from None
+        sys.exit(130)
     found.show(json)
     if options["open_page"] and not show_page(found.workspace.report):
         complain(f"there is no desktop to show {found.workspace.report} on")
@@ -144,6 +148,8 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
     from objectstates.workspace import Workspace
 
     settings, model = settings_from(options), model_of(options)
+    shards, ray_address = options["shards"] if options["out_of_core"] else None, ray_from(options)
+    model.check(shards=shards, ray_address=ray_address)  # before hours are spent on the videos
     spans = find_clips(videos, options["clips"])
     if not spans:
         raise VideoError("there is no clip to read: name videos, folders or a list of clips")
@@ -160,10 +166,10 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
     with warnings_in_a_line(), progress_line() as told:
         result, fit_kept = workspace.fit(
             model,
-            shards=options["shards"] if options["out_of_core"] else None,
+            shards=shards,
             scratch=scratch,
             processes=options["engine"] == "processes",
-            ray_address=ray_from(options),
+            ray_address=ray_address,
             configuration=configuration,
             callback=told,
         )

@@ -12,7 +12,6 @@ a live trajectory holds one descriptor, not one per frame.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import cv2
@@ -195,11 +194,6 @@ class _Scale:
     def _keep(self, kept: npt.NDArray[np.bool_]) -> None:
         self.ages, self.paths = self.ages[kept], self.paths[kept]
         self.shifts, self.sums = self.shifts[kept], self.sums[kept]
-
-
-def stack_hof(batches: Iterable[Trajectories]) -> Floats32:
-    """The descriptors of several batches in one array, (n, 108)."""
-    return np.concatenate([np.zeros((0, HOF_DIM), np.float32), *(batch.hof for batch in batches)])
 
 
 def _moves(shifts: Floats32) -> npt.NDArray[np.bool_]:
