@@ -169,7 +169,7 @@ def million(
         factorising.begin()
         problem = ShardedProblem(crew, tuple(shifts), nu=NU_PER_CLIP / (CHUNKS * 0.4), **SETTINGS)
         factorising.lap()
-        problem.minimise(max_passes=52, examine_every=NEVER)  # compiles all kernels
+        problem.minimise(max_passes=52, examine_every=NEVER)  # compiles and records all kernels
         floors = floor(shard, device)
         stages: list[str] = []
         whole.begin()
@@ -208,6 +208,7 @@ def million(
         "floor_seconds": median(floors),
         "floor_tb_per_second": bytes_read / median(floors) / 1e12,
         "pass_to_floor": median(passes.laps) / median(floors),
+        "starting_pass_to_floor": median(starting) / median(floors),
         "joint_pass_to_floor": median(joint) / median(floors),
         "factorise_seconds": factorising.laps[0],
         "solve_seconds": whole.laps[0],

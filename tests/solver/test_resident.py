@@ -130,6 +130,39 @@ def test_alone_each_side_reaches_the_optimum(corpus, device, target, n_shards):
     assert best - expected.gap <= found.terms.total <= best + found.gap + 1e-9
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_parts_of_a_mini_batch_move_as_one(corpus, device, monkeypatch):
+    """Parts decide when rows are read and clips visited, not by which classifiers.
+
+    (Only the starting passes: pairwise steps soon meet labellings equal but for rounding.)
+    """
+    monkeypatch.setattr(resident_rows, "_FEWEST", 2)
+    labels = []
+    for parts in (1, 3):
+        monkeypatch.setattr(resident_rows, "PARTS", parts)
+        crew, shifts = crew_of(corpus, device=device)
+        with crew:
+            assert [len(x) for x in crew._shards[0]._state.parts] == [parts] * 3
+            ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM).minimise(tol=0, max_passes=50)
+            labels.append(relaxed_labels(crew))
+    for one, other in zip(*labels, strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_same_seed_gives_the_same_bytes(corpus, device):
+    """On a GPU too, where the second run replays what the first one recorded."""
+    crew, shifts = crew_of(corpus, device=device)
+    with crew:
+        problem = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
+        for seed in (0, 1):
+            runs = []
+            for _ in range(2):
+                problem.minimise(tol=0, max_passes=55, seed=seed)
+                runs.append([labels.tobytes() for labels in relaxed_labels(crew)])
+            assert runs[0] == runs[1]
+
+
 @pytest.mark.parametrize("solver", ["block", "full"])
 def test_several_shards_never_rise(corpus, solver):
     crew, shifts = crew_of(corpus, 3, alone=False)

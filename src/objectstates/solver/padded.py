@@ -61,6 +61,17 @@ class Padded(NamedTuple):
         last = float("inf") if self.exactly_one else 0.0
         return self.linear.new_tensor([0.0, 0.0, last]).reshape(3, 1, 1, 1)
 
+    def part(self, clips: slice, rows: slice) -> Padded:
+        """Some of the clips, which follow each other, and whose rows these are; a copy."""
+        places = (self.rows[:, clips] - rows.start).clamp(max=rows.stop - rows.start)
+        return Padded(
+            self.before[:, clips].contiguous(),
+            places,
+            self.exactly_one,
+            self.linear[:, :, clips].contiguous(),
+            self.times[:, clips].contiguous(),
+        )
+
     def spread(self, columns: Tensor, beyond: float = 0.0) -> Tensor:
         """(rows, K) as (K, m, N), with ``beyond`` where there is no row."""
         padding = columns.new_full((1, columns.shape[1]), beyond)
@@ -290,18 +301,23 @@ def _least_by_time(action: Padded, state: Padded, costs: Tensor, coupling: float
 # --- thin products --------------------------------------------------------------------------------
 
 
-def scores(rows: Tensor, weights: Tensor) -> Tensor:
-    """rows (M, d) times weights (K, d), (M, K) in float64."""
-    parts = [part.double() @ weights.T for part in rows.split(_ROWS)]
-    return _torch().cat(parts) if parts else weights.new_zeros((0, len(weights)))
+def scores(rows: Tensor, constant: float, whole: Tensor) -> Tensor:
+    """F (F'Y), (M, K) in float64, where factor rows are a constant and then rows (M, d).
+
+    whole : F'Y, (K, 1 + d).
+    """
+    weights = whole[:, 1:].T
+    parts = [part.double() @ weights for part in rows.split(_ROWS)]
+    found = _torch().cat(parts) if parts else whole.new_zeros((0, len(whole)))
+    return found + constant * whole[:, 0]
 
 
-def sums(rows: Tensor, labels: Tensor) -> Tensor:
-    """labels' (K, M) times rows (M, d), (K, d) in float64."""
+def sums(rows: Tensor, constant: float, labels: Tensor) -> Tensor:
+    """F'Y of labels (M, K), (K, 1 + d) in float64; factor rows as for :func:`scores`."""
     total = labels.new_zeros((labels.shape[1], rows.shape[1]))
     for part, some in zip(rows.split(_ROWS), labels.split(_ROWS), strict=True):
         total += some.T @ part.double()
-    return total
+    return _torch().cat([constant * labels.sum(0)[:, None], total], 1)
 
 
 def _torch() -> Any:

@@ -16,17 +16,24 @@ guarantee of block-coordinate Frank-Wolfe, with A_nn replaced by I. The two are 
 are many more rows than features, as here; where there are not, the solver in memory is for that.
 
 A pass reads the rows once for the scores of all labels, and of the rows whose labels changed once
-more for the new w. Rows are float32 where a shard's on disk are; sums and all else are float64.
+more for the new w. Visits to clips hide behind that (``ResidentShard._move``); a pass is recorded
+once and then asked for as one (``queues.py``), told all it must know in one copy, and tells in one.
+Rows are float32 where a shard's on disk are; sums and all else are float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from objectstates.settings import SideName
+from objectstates.solver import padded
+from objectstates.solver.desk import Desk
 from objectstates.solver.messages import (
     Examination,
     Ledger,
@@ -46,7 +53,8 @@ from objectstates.solver.padded import (
     weigh,
 )
 from objectstates.solver.problem import one_hot
-from objectstates.solver.resident_rows import ResidentSide, tools_for
+from objectstates.solver.queues import Queues, Recorder
+from objectstates.solver.resident_rows import ResidentSide, joined_labels, tools_for
 from objectstates.solver.visits import STEPS_PER_VISIT
 
 MINI_BATCHES = 1  # of clips, at least; more where padded tensors would grow too large
@@ -75,7 +83,8 @@ class ResidentShard:
         self._action = ResidentSide(*action, self._batches, device)
         self._state = ResidentSide(*state, self._batches, device)
         self._sides = [side for side in (self._action, self._state) if side.present]
-        self._aside = _Aside(device)
+        self._queues = Queues(device)
+        self._recorder = Recorder(alone and self._tools is not padded)
 
     # --- once ------------------------------------------------------------------------------------
 
@@ -87,9 +96,12 @@ class ResidentShard:
         """Turn features into factor rows, where they are."""
         self._action.prepare(action)
         self._state.prepare(state)
+        self._recorder.forget()
+        self._desk = Desk(self._action, self._state)
 
     def close(self) -> None:
         """Let go of the device's memory."""
+        self._recorder.forget()
         self._action.close()
         self._state.close()
 
@@ -100,13 +112,13 @@ class ResidentShard:
         self._rng = np.random.default_rng(seed)
         for side in (self._action, self._state):
             side.start(self._rng.standard_normal(side.constraints.linear.shape))
-        self._mine = {}
-        for side in (self._action, self._state):
-            self._mine[side] = side.whole(np.zeros((side.n_states, side.width)))
+        self._mine = {
+            side: np.zeros((side.n_states, side.width)) for side in (self._action, self._state)
+        }
         tally = _Tally(self)
         for b in range(len(self._batches)):
             for side in self._sides:
-                self._mine[side] += side.sums(b, side.labels(b))
+                self._mine[side] += side.sums(b, side.labels(b)).cpu().numpy()
             tally.add(b, self._action.labels(b), self._state.labels(b))
         self._remember()
         own = value_of(tally.totals()[1], self._counts, coupling), 0.0, 0.0
@@ -118,38 +130,69 @@ class ResidentShard:
         wholes : F'Y of all clips of all shards.
         """
         self._remember()
-        given = zip((self._action, self._state), wholes, strict=True)
-        here = {side: side.whole(whole) for side, whole in given}
-        begin = {side: here[side].clone() for side in self._sides}
-        weights = {side: side.weights(coupling) for side in self._sides}
-        tally = _Tally(self)
+        self._desk.put(wholes, coupling)
+        for b in self._rng.permutation(len(self._batches)).tolist():
+            self._recorder.run((b, pairwise_steps), partial(self._move, b, pairwise_steps))
+        told = self._desk.take()
+        for side, begin in zip((self._action, self._state), wholes, strict=True):
+            self._mine[side] = self._mine[side] + (told[side].whole - begin)
+        action, state = told[self._action], told[self._state]
+        # The states are visited after the action: only they know the disorder with both.
+        ledger = Ledger(
+            (action.square, state.square), (action.linear, state.linear), state.disorder
+        )
+        gap = sum(told[side].gap / side.n_rows for side in self._sides)
+        return self._report(gap, ledger, coupling)
 
-        def visit(side: ResidentSide, b: int, scores: Tensor) -> None:
-            changes, facts = self._tools.visit(
-                side.padded[b],
-                scores,
-                self._pull(b, side),
-                side.flows[b],
-                weights=weights[side],
-                steps=STEPS_PER_VISIT,
-                pairwise=pairwise_steps,
-            )
-            here[side] += side.sums_of(side.rows[side.spans[b]], changes)
-            tally.add_visit(side, facts)
+    def _move(self, b: int, pairwise_steps: bool) -> None:
+        """Let all clips of a mini-batch move by the classifiers on the desk; then change those.
 
-        for b in self._rng.permutation(len(self._batches)):
-            self._aside.mark()  # the states' scores need not wait for the action, nor it for them
-            if self._state.present:
-                scores = self._state.scores(b, here[self._state])
-            if self._action.present:
-                with self._aside:
-                    visit(self._action, b, self._action.scores(b, here[self._action]))
-                self._aside.join()
-            if self._state.present:
-                visit(self._state, b, scores)
+        Reading rows takes what the device's memory takes; visiting clips, a long chain of short
+        steps, leaves it idle. So while some of the clips are visited, rows of others are read.
+        """
+        queues, desk, last = self._queues, self._desk, self._sides[-1]
+        visits: dict[ResidentSide, list[tuple[Tensor, Tensor]]] = {s: [] for s in self._sides}
+        sums: dict[ResidentSide, list[Tensor]] = {s: [] for s in self._sides}
+        begun = queues.mark()
+        scores, scored, moved, summed = [], [], [], []
+        for part in last.parts[b]:
+            scores.append(last.scores(part.rows, desk.wholes[last]))
+            scored.append(queues.mark())
+        for n in range(len(scores)):
+            with queues.beside(n, begun, urgent=True):
+                for side in self._sides[:-1]:
+                    own = side.scores(side.parts[b][n].rows, desk.wholes[side])
+                    visits[side].append(self._visit(side, b, n, own, pairwise_steps))
+                queues.wait(scored[n])
+                visits[last].append(self._visit(last, b, n, scores[n], pairwise_steps))
+                moved.append(queues.mark())
+        for n in range(len(scores)):
+            with queues.beside(n, moved[n], scored[-1]):
+                for side in self._sides:
+                    rows, (changes, _) = side.parts[b][n].rows, visits[side][n]
+                    sums[side].append(side.sums_of(rows, changes))
+                summed.append(queues.mark())
+        queues.wait(*moved)
         for side in self._sides:
-            self._mine[side] = self._mine[side] + (here[side] - begin[side])
-        return self._report(tally, coupling)
+            desk.facts[side] += sum_of(facts for _, facts in visits[side])
+        queues.wait(*summed)
+        for side in self._sides:
+            desk.wholes[side] += sum_of(sums[side])
+
+    def _visit(
+        self, side: ResidentSide, b: int, n: int, scores: Tensor, pairwise_steps: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Let the clips of a part move: the changes of labels (rows, K), and (4,) facts."""
+        found: tuple[Tensor, Tensor] = self._tools.visit(
+            side.parts[b][n].padded,
+            scores,
+            self._pull_on_part(b, n, side),
+            side.flows[b][n],
+            weights=self._desk.weights[side],
+            steps=STEPS_PER_VISIT,
+            pairwise=pairwise_steps,
+        )
+        return found
 
     def step(self, wholes: Wholes, coupling: float) -> Report:
         """Go all the way to the oracle's labelling of every clip: a full Frank-Wolfe step's end."""
@@ -163,11 +206,11 @@ class ResidentShard:
                 labels, of = side.labels(b), side.padded[b]
                 least, path = cheapest_paths(costs + labels, of.before, of.closed)
                 tally.add_gaps(side, weigh(costs + labels, labels) - least)
-                side.flows[b] = path
+                side.stand(b, path)
                 change = side.sums(b, side.labels(b) - labels)
-                self._mine[side] = self._mine[side] + change
+                self._mine[side] = self._mine[side] + change.cpu().numpy()
             tally.add(b, self._action.labels(b), self._state.labels(b))
-        return self._report(tally, coupling)
+        return self._report(*tally.totals(), coupling)
 
     def settle(self, share: float) -> None:
         """Take back all but ``share`` of the way of the last pass."""
@@ -175,9 +218,8 @@ class ResidentShard:
             return
         for side in self._sides:
             flows, mine = self._before[side]
-            side.flows = [
-                old + share * (new - old) for old, new in zip(flows, side.flows, strict=True)
-            ]
+            for old, new in zip(chain(*flows), chain(*side.flows), strict=True):
+                new.copy_(old + share * (new - old))
             self._mine[side] = mine + share * (self._mine[side] - mine)
 
     # --- looking ---------------------------------------------------------------------------------
@@ -187,7 +229,7 @@ class ResidentShard:
         here, rounded = _Tally(self), _Tally(self)
         given = dict(zip((self._action, self._state), wholes, strict=True))
         found: dict[ResidentSide, list[Tensor]] = {self._action: [], self._state: []}
-        total = {side: 0.0 * self._mine[side] for side in found}
+        total = {side: side.whole(0.0 * self._mine[side]) for side in found}
         for b in range(len(self._batches)):
             costs = []
             for side in (self._action, self._state):
@@ -239,7 +281,7 @@ class ResidentShard:
     def whole(self, kind: SideName, labels: Labels) -> Floats:
         """F'Y of integer labels of one side, (K, 1 + d)."""
         side: ResidentSide = getattr(self, f"_{kind}")
-        return np.asarray(side.sums_of(side.rows, side.hot(labels)).cpu().numpy())
+        return np.asarray(side.sums_of(slice(None), side.hot(labels)).cpu().numpy())
 
     def held_out(self, kind: SideName, labels: Labels, whole: Floats) -> Floats:
         """Scores (M, K) by classifiers learned without the clip (``held_out.py``).
@@ -257,7 +299,7 @@ class ResidentShard:
 
     def _wholes(self) -> Wholes:
         """F'Y of these clips alone."""
-        return Wholes(self._mine[self._action].cpu().numpy(), self._mine[self._state].cpu().numpy())
+        return Wholes(self._mine[self._action], self._mine[self._state])
 
     def _pull(self, b: int, on: ResidentSide) -> Tensor | None:
         """What the other side of the clips does to one, where they stand; None without it."""
@@ -267,6 +309,15 @@ class ResidentShard:
         if on is self._action:
             return self._tools.pulls_on_action(state, action, self._state.labels(b))
         return self._tools.pulls_on_states(state, action, self._action.labels(b))
+
+    def _pull_on_part(self, b: int, n: int, on: ResidentSide) -> Tensor | None:
+        """The same of a part of a mini-batch."""
+        if len(self._sides) < 2:
+            return None
+        state, action = self._state.parts[b][n].padded, self._action.parts[b][n].padded
+        if on is self._action:
+            return self._tools.pulls_on_action(state, action, labels_of(self._state.flows[b][n]))
+        return self._tools.pulls_on_states(state, action, labels_of(self._action.flows[b][n]))
 
     def _disorder(self, b: int, action: Tensor, state: Tensor) -> Tensor:
         """d of labels (1, T, N) and (2, M, N), in seconds."""
@@ -278,21 +329,20 @@ class ResidentShard:
     def _remember(self) -> None:
         if not self._alone:
             self._before = {
-                side: ([flow.clone() for flow in side.flows], self._mine[side])
+                side: ([[flow.clone() for flow in flows] for flows in side.flows], self._mine[side])
                 for side in self._sides
             }
 
-    def _report(self, tally: _Tally, coupling: float) -> Report:
+    def _report(self, gap: float, ledger: Ledger, coupling: float) -> Report:
         """The objective without |F'Y|^2 along the way follows from its values at both ends and its
         curvature, d being bilinear."""
-        gap, ledger = tally.totals()
         end = value_of(ledger, self._counts, coupling)
         own = end, 0.0, 0.0
         if not self._alone:
             first, way = _Tally(self), _Tally(self)
             for b in range(len(self._batches)):
                 before = [
-                    labels_of(self._before[side][0][b]) if side.present else side.labels(b)
+                    joined_labels(self._before[side][0][b]) if side.present else side.labels(b)
                     for side in (self._action, self._state)
                 ]
                 first.add(b, *before)
@@ -304,43 +354,14 @@ class ResidentShard:
         return Report(gap, self._wholes(), own)
 
 
-class _Aside:
-    """What is done within it waits for what was asked before ``mark``, and only what comes after
-    ``join`` waits for it: on a GPU, the small work of one side beside the large of the other."""
-
-    def __init__(self, device: Any) -> None:
-        self._stream: Any = None
-        if device.type == "cuda":
-            import torch
-
-            self._torch, self._stream = torch.cuda, torch.cuda.Stream(device)
-
-    def mark(self) -> None:
-        if self._stream is not None:
-            self._event = self._torch.current_stream().record_event()
-
-    def __enter__(self) -> None:
-        if self._stream is not None:
-            self._stream.wait_event(self._event)
-            self._within = self._torch.stream(self._stream)
-            self._within.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        if self._stream is not None:
-            self._within.__exit__(*error)
-
-    def join(self) -> None:
-        if self._stream is not None:
-            self._torch.current_stream().wait_stream(self._stream)
-
-
 class _Tally:
     """Sums over mini-batches, on the device until they are asked for."""
 
     def __init__(self, shard: ResidentShard) -> None:
+        import torch
+
         self._shard = shard
-        self._sums: Tensor = shard._mine[shard._state].new_zeros(6)
-        self._visits: dict[ResidentSide, Tensor] = {}
+        self._sums: Tensor = torch.zeros(6, dtype=torch.float64, device=shard._state.device)
 
     def add(self, b: int, action: Tensor, state: Tensor) -> None:
         """Count labels (1, T, N) and (2, M, N) of a mini-batch."""
@@ -359,24 +380,17 @@ class _Tally:
         """Count gaps (N,) in units of 1/M."""
         self._sums[0] += gaps.sum() / side.n_rows
 
-    def add_visit(self, side: ResidentSide, facts: Tensor) -> None:
-        """Count what visits tell."""
-        known = self._visits.get(side)
-        self._visits[side] = facts if known is None else known + facts
-
     def totals(self) -> tuple[float, Ledger]:
         """The gap and the ledger."""
-        gap, *sums = self._sums.tolist()
-        for side, facts in self._visits.items():
-            k = 0 if side is self._shard._action else 1
-            met, square, linear, disorder = facts.tolist()
-            gap += met / side.n_rows
-            sums[k] += square
-            sums[2 + k] += linear
-            if k == 1:  # the states are visited after the action: only they know of both
-                sums[4] += disorder
-        z, y, z_linear, y_linear, disorder = sums
+        gap, z, y, z_linear, y_linear, disorder = self._sums.tolist()
         return gap, Ledger((z, y), (z_linear, y_linear), disorder)
+
+
+def sum_of(tensors: Iterable[Tensor]) -> Tensor:
+    """In the order given, whenever each of them was done."""
+    import torch
+
+    return torch.stack(list(tensors)).sum(0)
 
 
 def mini_batches_of(action: Constraints, state: Constraints, at_least: int) -> list[Ints]:

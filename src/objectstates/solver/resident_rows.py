@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from objectstates.solver.padded import Padded, Tensor, cheapest_paths, labels_of
 from objectstates.solver.problem import one_hot
 from objectstates.solver.shard_rows import SINGLE_FROM
 
+PARTS = 4  # of a mini-batch, at most: rows of some are read while clips of others are visited
+_FEWEST = 4096  # clips in a part: fewer would take as long to visit
 _BYTES = 2**28  # of rows in float64, held beside the resident ones for a moment
 
 
@@ -30,6 +32,14 @@ def tools_for(device: Any) -> ModuleType:
         except ImportError:  # Triton is not part of torch everywhere; slower, and the same
             pass
     return padded
+
+
+class Part(NamedTuple):
+    """A run of clips of a mini-batch, and their rows on the device."""
+
+    clips: slice
+    rows: slice
+    padded: Padded
 
 
 class ResidentSide:
@@ -53,7 +63,14 @@ class ResidentSide:
         order = np.concatenate([_rows_of(constraints.offsets, clips) for clips in batches])
         self.where = np.empty_like(order)  # (M,) of each row, its place on the device
         self.where[order] = np.arange(len(order))
-        self.flows: list[Tensor] = []
+        self.parts = [
+            list(_parts_of(side, counts[clips], span.start))
+            for side, clips, span in zip(self.padded, batches, self.spans, strict=True)
+        ]
+        self.flows: list[list[Tensor]] = [  # (3, K, m, n) of every part, always in the same place
+            [part.padded.linear.new_zeros((3, *part.padded.linear.shape)) for part in parts]
+            for parts in self.parts
+        ]
         self.width = 1 + features.shape[1]  # of factor rows; known once prepared
 
     @property
@@ -136,14 +153,18 @@ class ResidentSide:
     def start(self, costs: Floats) -> None:
         """Stand at the labelling that is cheapest at these costs (M, K)."""
         there = self.to_device(costs)
-        self.flows = []
-        for side, rows in zip(self.padded, self.spans, strict=True):
+        for b, (side, rows) in enumerate(zip(self.padded, self.spans, strict=True)):
             wide = side.spread(there[rows]).masked_fill(side.linear.isinf(), float("inf"))
-            self.flows.append(cheapest_paths(wide, side.before, side.closed)[1])
+            self.stand(b, cheapest_paths(wide, side.before, side.closed)[1])
+
+    def stand(self, b: int, flow: Tensor) -> None:
+        """Stand at a flow (3, K, m, N) of the mini-batch b."""
+        for part, here in zip(self.parts[b], self.flows[b], strict=True):
+            here.copy_(flow[..., part.clips])
 
     def labels(self, b: int) -> Tensor:
         """(K, m, N) of the mini-batch b."""
-        return labels_of(self.flows[b])
+        return joined_labels(self.flows[b])
 
     def hot(self, labels: Labels) -> Tensor:
         """Integer labels (M,) as a matrix (M, K), in the device's order."""
@@ -187,30 +208,26 @@ class ResidentSide:
         """The first column of every factor row."""
         return float(max(self.n_rows, 1) ** -0.5)
 
-    def scores(self, b: int, whole: Tensor) -> Tensor:
-        """F (F'Y) of the mini-batch b, (rows, K)."""
-        found = self.tools.scores(self._rows[self.spans[b]], whole[:, 1:].contiguous())
-        return found + self.constant * whole[:, 0]
+    def scores(self, rows: slice, whole: Tensor) -> Tensor:
+        """F (F'Y) of these rows, (rows, K)."""
+        return self.tools.scores(self._rows[rows], self.constant, whole)
 
     def spread_scores(self, b: int, whole: Tensor) -> Tensor:
-        """The same as (K, m, N)."""
-        return self.padded[b].spread(self.scores(b, whole))
+        """The same of the mini-batch b, as (K, m, N)."""
+        return self.padded[b].spread(self.scores(self.spans[b], whole))
 
     def sums(self, b: int, labels: Tensor) -> Tensor:
         """F'Y of labels (K, m, N) of the mini-batch b, (K, 1 + d)."""
-        rows = self._rows[self.spans[b]]
-        return self.sums_of(rows, self.padded[b].collect(labels, len(rows)))
+        rows = self.spans[b]
+        return self.sums_of(rows, self.padded[b].collect(labels, rows.stop - rows.start))
 
-    def sums_of(self, rows: Tensor, columns: Tensor) -> Tensor:
+    def sums_of(self, rows: slice, columns: Tensor) -> Tensor:
         """F'Y of labels (m, K) of these rows, (K, 1 + d)."""
-        import torch
+        return self.tools.sums(self._rows[rows], self.constant, columns)
 
-        first = self.constant * columns.sum(0)[:, None]
-        return torch.cat([first, self.tools.sums(rows, columns)], 1)
-
-    def weights(self, coupling: float) -> Tensor:
-        """Of linear costs and pulls, in units of 1/M, (2,)."""
-        return self._tensor(np.array([self.n_rows, self.n_rows * coupling], np.float64))
+    def weights(self, coupling: float) -> tuple[float, float]:
+        """Of linear costs and pulls, in units of 1/M."""
+        return self.n_rows, self.n_rows * coupling
 
     def costs(self, b: int, whole: Tensor, coupling: float, pull: Tensor | None) -> Tensor:
         """What labels (K, m, N) cost beside |Y|^2 / 2, when the classifier stands still.
@@ -231,7 +248,7 @@ class ResidentSide:
         hot, given = self.hot(labels), self.whole(whole)
         found = torch.empty_like(hot)
         for b, rows in enumerate(self.spans):
-            residual = hot[rows] - self.scores(b, given)
+            residual = hot[rows] - self.scores(rows, given)
             found[rows] = hot[rows] - self._solved(b, residual)
         return self.to_host(found)
 
@@ -258,6 +275,27 @@ class ResidentSide:
                 solved[n] = torch.linalg.pinv(block[n], hermitian=True) @ right[n]
             parts.append(solved)
         return side.collect(torch.cat(parts).permute(2, 1, 0), len(rows))
+
+
+def joined_labels(flows: list[Tensor]) -> Tensor:
+    """The labels (K, m, N) of a mini-batch whose parts have these flows."""
+    import torch
+
+    return torch.cat([labels_of(flow) for flow in flows], 2)
+
+
+def _parts_of(side: Padded, counts: Ints, first_row: int) -> Iterator[Part]:
+    """A mini-batch in runs of about as many clips each.
+
+    counts : (N,) of the rows of its clips, the first of which is ``first_row`` on the device.
+    """
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    n_parts = min(max(len(counts) // _FEWEST, 1), PARTS)
+    cuts = np.linspace(0, len(counts), n_parts + 1).astype(int).tolist()
+    for first, last in pairwise(cuts):
+        clips, rows = slice(first, last), slice(int(ends[first]), int(ends[last]))
+        on_device = slice(first_row + rows.start, first_row + rows.stop)
+        yield Part(clips, on_device, side.part(clips, rows))
 
 
 def _rows_of(offsets: Ints, clips: Ints) -> Ints:
