@@ -34,6 +34,9 @@ LIMIT = 2 * 2**30
 NEVER = 10**9
 SETTINGS = {"mu": 1e-4, "lam": 1e-2}
 NU_PER_CLIP = 2.0
+OUT_OF_CORE = ("tracklets", "shards", "features_mb", "passes", "relative_gap", "seconds_per_pass",
+               "us_per_pass_and_clip", "pass_to_floor", "pass_to_floor_cpu", "factorise_seconds",
+               "solve_seconds", "peak_mb")  # fmt: skip
 
 
 def draw_times(rng: np.random.Generator, n_clips: int) -> tuple[Any, Any]:
@@ -282,24 +285,39 @@ def main() -> None:
     rows = []
     for n_tracklets in options.tracklets or [10**4, 10**5, 10**6]:
         rows.append(in_a_process(n_tracklets, options.shards, options.tol, LIMIT))
-        print(json.dumps(rows[-1], indent=1), flush=True)
+        show("out of core", rows, OUT_OF_CORE)
     (RESULTS / "scale.json").write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def on_device(options: Any) -> dict[str, Any]:
     """Both tables of ``scale_gpu.py``."""
-    from benchmarks.scale_gpu import million, paper_size
+    from benchmarks.scale_gpu import PAPER_SIZE, RESIDENT, million, paper_size
 
     report: dict[str, Any] = {"paper_size": paper_size(options.device), "resident": []}
-    print(json.dumps(report["paper_size"], indent=1), flush=True)
+    show("47 clips, 1,400 x 8,192 and 2,350 x 3,000", report["paper_size"], PAPER_SIZE)
     for n_tracklets in options.tracklets or [10**5, 10**6]:
         for count in options.mini_batches:
             # The host alone takes minutes for more.
             judged = n_tracklets <= 10**5 and count == options.mini_batches[0]
-            row = million(n_tracklets, options.device, options.tol, count, judged)
-            print(json.dumps(row, indent=1), flush=True)
-            report["resident"].append(row)
+            report["resident"].append(
+                million(n_tracklets, options.device, options.tol, count, judged)
+            )
+    show("resident", report["resident"], RESIDENT)
     return report
+
+
+def show(title: str, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+    """Some columns of what was measured; all of it is in the JSON."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column.replace("_", " "))
+    for row in rows:
+        cells = [row[column] for column in columns]
+        table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells))
+    Console(width=160).print(table)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,11 @@ from benchmarks.scale import (
 
 WIDTH = 2048
 REPEATS = 5
+PAPER_SIZE = ("fit", "device", "passes", "relative_gap", "seconds", "slowest_seconds",
+              "factorise_seconds", "solve_seconds", "label_seconds")  # fmt: skip
+RESIDENT = ("tracklets", "mini_batches", "passes", "relative_gap", "floor_seconds",
+            "seconds_per_pass", "pass_to_floor", "starting_pass_to_floor", "joint_pass_to_floor",
+            "factorise_seconds", "solve_seconds", "objective_error", "gap_error")  # fmt: skip
 
 
 class Clock:
@@ -83,7 +88,7 @@ def paper_size(device: str) -> list[dict[str, Any]]:
                     "first_seconds": seconds[0],
                     "seconds": median(seconds[1:]),
                     "slowest_seconds": max(seconds[1:]),
-                    "stages": {s: median(x[s] for x in stages[1:]) for s in stages[0]},
+                    **{f"{s}_seconds": median(x[s] for x in stages[1:]) for s in stages[0]},
                     "passes": model.n_iter_,
                     "relative_gap": model.gap_ / model.relaxed_objective_,
                     "relaxed": model.relaxed_objective_,
