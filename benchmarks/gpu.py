@@ -93,24 +93,17 @@ def described(backbone: TorchBackbone, batches: Iterable[Frames]) -> Iterator[in
     """Describe boxes and frames of each batch; yields how many frames.
 
     Some batches are always queued ahead: the device works on them while the host takes what the
-    one before gave, and waits for the next. A device that had to wait for batches has none ahead.
-    What it is done with is taken first then: beside a pass that began it may come no sooner than
-    the pass ends, the next would be queued after that, and the device would wait again.
+    one before gave, and waits for the next.
     """
     boxes = random_boxes(BATCH)
     queued = deque[tuple[Look, int]]()
-
-    def take() -> int:
-        look, count = queued.popleft()
-        return taken(look, boxes[:count])
-
     for batch in batches:
-        idle = all(look.ready() for look, _ in queued)
-        while queued and (idle or len(queued) > AHEAD):
-            yield take()
         queued.append((backbone.look(batch), len(batch)))
-    while queued:
-        yield take()
+        if len(queued) > AHEAD:
+            look, count = queued.popleft()
+            yield taken(look, boxes[:count])
+    for look, count in queued:
+        yield taken(look, boxes[:count])
 
 
 def taken(look: Look, boxes: list[np.ndarray]) -> int:
@@ -282,8 +275,8 @@ def staged(backbone: TorchBackbone, device: str) -> Iterator[Stages]:
         for owner, name, stage in parts:
             timed = stages.on_device(stage, getattr(owner, name))
             stack.enter_context(patch.object(owner, name, timed))
-        timed = stages.on_host("weights", torch_looks._shares)
-        stack.enter_context(patch.object(torch_looks, "_shares", timed))
+        timed = stages.on_host("boxes", torch_looks._placed)
+        stack.enter_context(patch.object(torch_looks, "_placed", timed))
         if backbone._stage is not None:
             timed = stages.on_host("staging", backbone._stage._staged)
             stack.enter_context(patch.object(backbone._stage, "_staged", timed))
@@ -404,7 +397,7 @@ def show(rows: list[dict[str, Any]]) -> None:
     line("host busy with a batch, ms", (f"{row['queued_ms']:.2f}" for row in rows))
     line("  of, until it is done", (f"{row['done_ms']:.2f}" for row in rows))
     print("one stage after another, microseconds per frame (share)")
-    for stage in ("decode", "staging", "copy to device", "forward", "weights", "pooling", "back"):
+    for stage in ("decode", "staging", "copy to device", "forward", "boxes", "pooling", "back"):
         line(f"  {stage}", (_share(row["us_per_frame"], stage) for row in rows))
 
 
