@@ -8,8 +8,9 @@ Frames of 320 x 240 per second, for the paper's ResNet-50 and for DINOv2-small w
 - ten boxes per frame described, as in an ingest, from frames in host memory to vectors there;
 - the same from video files, which other processes decode meanwhile.
 
-Then the same one stage after another, each waited for: its time and its share. Stages of the device
-are timed by CUDA events, those of the host by its clock. The CPU stands beside it.
+Each is repeated; the median and the slowest are shown. Then the same one stage after another, each
+waited for: its time and its share. Stages of the device are timed by CUDA events, those of the host
+by its clock. The CPU stands beside it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
@@ -34,15 +35,19 @@ from unittest.mock import patch
 import numpy as np
 
 from objectstates.features import torch_backbones, torch_looks
-from objectstates.features.backbones import Image, Look
+from objectstates.features.backbones import Frames, Image, Look
 from objectstates.features.torch_backbones import TorchBackbone, resnet50
 from objectstates.sources import find_clips
+from objectstates.torch_support import page_locked
 from objectstates.video import read_frames
 
 RESULTS = Path(__file__).parent / "results"
 SIZE = (240, 320)
 BATCH = torch_backbones.PART
 BOXES = 10  # per frame
+AHEAD = 2  # batches that are queued
+SLOTS = 2  # batches that a process decodes ahead
+REPEATS = 5
 Make = Callable[..., TorchBackbone]
 
 
@@ -84,25 +89,26 @@ def random_boxes(count: int) -> list[np.ndarray]:
     return list(np.concatenate([corners, corners + rng.uniform(40, 90, corners.shape)], axis=2))
 
 
-def described(backbone: TorchBackbone, batches: Iterable[list[Image]]) -> Iterator[int]:
+def described(backbone: TorchBackbone, batches: Iterable[Frames]) -> Iterator[int]:
     """Describe boxes and frames of each batch; yields how many frames.
 
-    One batch is always queued ahead: the device works on it while the host takes what the one
-    before gave.
+    Some batches are always queued ahead: the device works on them while the host takes what the
+    one before gave, and waits for the next.
     """
-    boxes, before, count = random_boxes(BATCH), None, 0
+    boxes = random_boxes(BATCH)
+    queued = deque[tuple[Look, int]]()
     for batch in batches:
-        look = backbone.look(batch)
-        if before is not None:
-            yield taken(before, boxes[:count])
-        before, count = look, len(batch)
-    if before is not None:
-        yield taken(before, boxes[:count])
+        queued.append((backbone.look(batch), len(batch)))
+        if len(queued) > AHEAD:
+            look, count = queued.popleft()
+            yield taken(look, boxes[:count])
+    for look, count in queued:
+        yield taken(look, boxes[:count])
 
 
 def taken(look: Look, boxes: list[np.ndarray]) -> int:
     vectors, whole = look.boxes(boxes), look.frames()
-    assert all(np.isfinite(found[0, 0]) for found in vectors)
+    assert np.isfinite(vectors[-1]).all()
     return len(whole)
 
 
@@ -110,60 +116,80 @@ class Decoders:
     """Processes that decode videos into shared memory, a batch of frames at a time.
 
     Processes and not threads: the kernels of a network are queued by Python, whose lock many
-    decoding threads would hold when it is needed. A video belongs to one of them, as in an ingest.
-    Entered, all are ready and wait for the first iteration.
+    decoding threads would hold when it is needed. Whoever is free takes the next video. Each has
+    memory of its own, whose pages it maps once; for a GPU it is page-locked, so that frames go
+    there from where they were decoded to. Entered, all are ready and wait for the first iteration.
     """
 
-    def __init__(self, videos: list[Path], processes: int, batch: int = BATCH) -> None:
+    def __init__(self, videos: list[Path], processes: int, device: str, batch: int = BATCH) -> None:
         context = multiprocessing.get_context("spawn")
-        self._shape = (batch, *SIZE, 3)
-        self._slots = [
-            SharedMemory(create=True, size=int(np.prod(self._shape))) for _ in range(2 * processes)
-        ]
-        self._free, self._full = context.Queue(), context.Queue()
-        for slot in self._slots:
-            self._free.put(slot.name)
+        self._device, self._shape = device, (SLOTS, batch, *SIZE, 3)
+        size = int(np.prod(self._shape))
+        self._memory = [SharedMemory(create=True, size=size) for _ in range(processes)]
+        self._free = [context.Queue() for _ in range(processes)]  # slots of each
+        self._full, self._todo = context.Queue(), context.Queue()
+        for video in [*videos, *[None] * processes]:
+            self._todo.put(video)
         self._start = context.Barrier(processes + 1)
+        common = self._shape, self._todo, self._full, self._start
         self._processes = [
-            context.Process(
-                target=_decode,
-                args=(videos[i::processes], self._shape, self._free, self._full, self._start),
-            )
-            for i in range(processes)
+            context.Process(target=_decode, args=(i, memory.name, free, *common), daemon=True)
+            for i, (memory, free) in enumerate(zip(self._memory, self._free, strict=True))
         ]
+        self._stack = ExitStack()
 
     def __enter__(self) -> Decoders:
         for process in self._processes:
             process.start()
-        self._start.wait()
+        for memory, free in zip(self._memory, self._free, strict=True):
+            self._stack.callback(memory.unlink)
+            self._stack.callback(memory.close)
+            if self._device.startswith("cuda"):
+                array = np.ndarray(self._shape, np.uint8, memory.buf)
+                self._stack.enter_context(page_locked(array))
+            for slot in range(SLOTS):
+                free.put(slot)
+        self._start.wait(timeout=60)  # one that cannot start is not waited for
         return self
 
-    def __iter__(self) -> Iterator[list[Image]]:
-        slots = {slot.name: slot for slot in self._slots}
+    def __iter__(self) -> Iterator[Frames]:
+        batch = self._shape[1]
+        ends: list[Image] = []
         for _ in self._processes:
-            for name, count in iter(self._full.get, None):
-                frames = np.ndarray(self._shape, np.uint8, slots[name].buf)
-                yield list(frames[:count])  # the next is asked for when these are on their way
-                self._free.put(name)
+            for process, slot, count in iter(self._full.get, None):
+                frames = np.ndarray(self._shape, np.uint8, self._memory[process].buf)[slot, :count]
+                if count == batch:
+                    yield frames
+                    self._free[process].put(slot)  # the frames are on the device, see `look`
+                else:
+                    ends.extend(frames)
+        for start in range(0, len(ends), batch):
+            yield ends[start : start + batch]
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         for process in self._processes:
+            if error is not None:
+                process.terminate()  # or it waits for a free slot
             process.join()
-        for slot in self._slots:
-            slot.close()
-            slot.unlink()
+        self._stack.close()
 
 
-def _decode(videos: list[Path], shape: tuple[int, ...], free: Any, full: Any, start: Any) -> None:
+def _decode(
+    me: int, memory: str, free: Any, shape: tuple[int, ...], todo: Any, full: Any, start: Any
+) -> None:
+    shared = SharedMemory(memory)
+    slots = np.ndarray(shape, np.uint8, shared.buf)
     start.wait()
-    frames = chain.from_iterable(map(_images, videos))
-    while batch := list(islice(frames, shape[0])):
-        name = free.get()
-        slot = SharedMemory(name)
-        np.stack(batch, out=np.ndarray((len(batch), *shape[1:]), np.uint8, slot.buf))
-        slot.close()
-        full.put((name, len(batch)))
+    frames = chain.from_iterable(map(_images, iter(todo.get, None)))
+    count = shape[1]
+    while count == shape[1]:
+        slot, count = free.get(), 0
+        for count, image in enumerate(islice(frames, shape[1]), start=1):
+            slots[slot, count - 1] = image
+        full.put((me, slot, count))
     full.put(None)
+    del slots
+    shared.close()
 
 
 def _images(video: Path) -> Iterator[Image]:
@@ -175,19 +201,19 @@ def _images(video: Path) -> Iterator[Image]:
 # --- timing ---------------------------------------------------------------------------------------
 
 
-def rate(work: Callable[[], object], frames: int, seconds: float = 0.5, repeats: int = 3) -> float:
-    """Median frames per second, each time for about ``seconds``."""
+def rates(work: Callable[[], object], frames: int, seconds: float = 0.5) -> list[float]:
+    """Frames per second, several times for about ``seconds``."""
     work()
     begun = time.perf_counter()
     work()
     rounds = max(1, round(seconds / max(time.perf_counter() - begun, 1e-6)))
-    rates = []
-    for _ in range(repeats):
+    found = []
+    for _ in range(REPEATS):
         begun = time.perf_counter()
         for _ in range(rounds):
             work()
-        rates.append(rounds * frames / (time.perf_counter() - begun))
-    return median(rates)
+        found.append(rounds * frames / (time.perf_counter() - begun))
+    return found
 
 
 def synchronise(device: str) -> None:
@@ -249,8 +275,8 @@ def staged(backbone: TorchBackbone, device: str) -> Iterator[Stages]:
         for owner, name, stage in parts:
             timed = stages.on_device(stage, getattr(owner, name))
             stack.enter_context(patch.object(owner, name, timed))
-        timed = stages.on_host("weights", torch_looks._shares)
-        stack.enter_context(patch.object(torch_looks, "_shares", timed))
+        timed = stages.on_host("boxes", torch_looks._placed)
+        stack.enter_context(patch.object(torch_looks, "_placed", timed))
         if backbone._stage is not None:
             timed = stages.on_host("staging", backbone._stage._staged)
             stack.enter_context(patch.object(backbone._stage, "_staged", timed))
@@ -260,7 +286,7 @@ def staged(backbone: TorchBackbone, device: str) -> Iterator[Stages]:
 # --- measurements ---------------------------------------------------------------------------------
 
 
-def network_alone(backbone: TorchBackbone, device: str, part: int) -> float:
+def network_alone(backbone: TorchBackbone, device: str, part: int) -> list[float]:
     """Frames per second of the network on bytes that lie on the device."""
     import torch
 
@@ -273,11 +299,11 @@ def network_alone(backbone: TorchBackbone, device: str, part: int) -> float:
                 backbone._map(frames)
         synchronise(device)
 
-    return rate(work, passes * part)
+    return rates(work, passes * part)
 
 
 def one_after_another(
-    backbone: TorchBackbone, device: str, video: Path, batches: list[list[Image]]
+    backbone: TorchBackbone, device: str, video: Path, batches: list[Frames]
 ) -> dict[str, float]:
     """Microseconds per frame of each stage while no other runs; decoding on one core."""
     frames = sum(map(len, batches))
@@ -294,9 +320,7 @@ def one_after_another(
     return {"decode": 1e6 * decoding, **{stage: 1e6 * s / frames for stage, s in spent.items()}}
 
 
-def queueing(
-    backbone: TorchBackbone, device: str, batch: list[Image], repeats: int
-) -> dict[str, float]:
+def queueing(backbone: TorchBackbone, device: str, batch: Frames, repeats: int) -> dict[str, float]:
     """Milliseconds for which the host is busy with a batch, and in which the device does it."""
     host, whole = [], []
     for _ in range(repeats):
@@ -314,42 +338,41 @@ def frames_in(videos: list[Path]) -> int:
     return sum(1 for video in videos for _ in _images(video))
 
 
-def from_files(backbone: TorchBackbone, videos: list[Path], processes: int) -> float:
+def from_files(backbone: TorchBackbone, videos: list[Path], processes: int, device: str) -> float:
     """Frames per second, from the moment when the processes that decode are ready."""
-    with Decoders(videos, processes) as batches:
+    with Decoders(videos, processes, device) as batches:
         begun = time.perf_counter()
         count = sum(described(backbone, batches))
         return count / (time.perf_counter() - begun)
 
 
-def decoding(videos: list[Path], processes: int) -> float:
+def decoding(videos: list[Path], processes: int, device: str) -> float:
     """The same without a network."""
-    with Decoders(videos, processes) as batches:
+    with Decoders(videos, processes, device) as batches:
         begun = time.perf_counter()
         count = sum(map(len, batches))
         return count / (time.perf_counter() - begun)
 
 
-def measure(
-    make: Make, device: str, videos: list[Path], processes: int, repeats: int
-) -> dict[str, Any]:
+def measure(make: Make, device: str, videos: list[Path], processes: int) -> dict[str, Any]:
     """videos : for a GPU many thousand frames, or the start weighs."""
     cuda = device.startswith("cuda")
     backbone = make(device, 1 if cuda else len(os.sched_getaffinity(0)))
     rng = np.random.default_rng(0)
-    sizes = [BATCH] * 8 if cuda else [8]
+    sizes, rounds = ([BATCH] * 8, 4) if cuda else ([8], 1)
     batches = [list(rng.integers(0, 255, (size, *SIZE, 3), np.uint8)) for size in sizes]
     count = sum(sizes)
+    files = backbone, videos, processes, device
     whole = np.concatenate([np.stack(batch) for batch in batches])
     row: dict[str, Any] = {
         "backbone": backbone.name,
         "device": device,
         "network_alone": network_alone(backbone, device, sizes[0]),
-        "maps": rate(lambda: backbone.maps(whole), count),
-        "boxes": rate(lambda: sum(described(backbone, batches)), count),
-        "from_files": median(from_files(backbone, videos, processes) for _ in range(repeats)),
+        "maps": rates(lambda: backbone.maps(whole), count),
+        "boxes": rates(lambda: sum(described(backbone, rounds * batches)), rounds * count),
+        "from_files": [from_files(*files) for _ in range(REPEATS if cuda else 1)],
         "processes": processes,
-        "decoding": decoding(videos, processes),
+        "decoding": decoding(videos, processes, device),
         "us_per_frame": one_after_another(backbone, device, videos[0], batches),
         **queueing(backbone, device, batches[0], 20 if cuda else 3),
     }
@@ -368,13 +391,19 @@ def show(rows: list[dict[str, Any]]) -> None:
         "from_files": "the same from video files",
     }
     for key, name in names.items():
-        line(name, (f"{r[key]:,.1f} ({r[key] / r['network_alone']:4.0%})" for r in rows))
+        line(name, (_rate(row, key, median) for row in rows))
+        line("  slowest", (_rate(row, key, min) for row in rows))
     line("decoding alone, processes", (f"{r['decoding']:,.0f} in {r['processes']}" for r in rows))
     line("host busy with a batch, ms", (f"{row['queued_ms']:.2f}" for row in rows))
     line("  of, until it is done", (f"{row['done_ms']:.2f}" for row in rows))
     print("one stage after another, microseconds per frame (share)")
-    for stage in ("decode", "staging", "copy to device", "forward", "weights", "pooling", "back"):
+    for stage in ("decode", "staging", "copy to device", "forward", "boxes", "pooling", "back"):
         line(f"  {stage}", (_share(row["us_per_frame"], stage) for row in rows))
+
+
+def _rate(row: dict[str, Any], key: str, of: Callable[[list[float]], float]) -> str:
+    """With the share of what the network alone does."""
+    return f"{of(row[key]):,.1f} ({of(row[key]) / median(row['network_alone']):4.0%})"
 
 
 def _share(times: dict[str, float], stage: str) -> str:
@@ -407,7 +436,7 @@ def main() -> None:
         many = videos * -(-arguments.frames // frames_in(videos))
         for name in arguments.networks:
             for device in arguments.devices:
-                some = (videos[:1], 1, 1) if device == "cpu" else (many, processes, 3)
+                some = (videos[:1], 1) if device == "cpu" else (many, processes)
                 rows.append(measure(makes[name], device, *some))
                 keep(rows, arguments.out)
                 show(rows)

@@ -1,5 +1,7 @@
-"""The authors' schedule that we measure ourselves against must be a fair one."""
+"""What we measure, and measure ourselves against, must be fair and whole."""
 
+from importlib.resources import files
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,10 +9,12 @@ import pytest
 
 from benchmarks.authors import cheapest_path, predecessors, projection, solve_as_authors
 from benchmarks.detector import covered
+from benchmarks.gpu import Decoders
 from objectstates import JointDiscovery
 from objectstates.solver.cost import factorise
 from objectstates.solver.oracle import label_clips, ordered_states
 from objectstates.synthetic import synthetic_corpus
+from objectstates.video import read_frames
 from tests.solver.problems import random_intervals
 
 
@@ -66,3 +70,13 @@ def test_coverage_counts_visible_frames_with_a_tracklet_on_the_object():
     assert (visible, hit) == (6, 4)
     assert (tracklets, on_object) == (3, 2)
     assert covered(seen, truth, 3, 6)[:2] == (3, 2)
+
+
+def test_every_frame_that_is_decoded_on_the_way_arrives_once():
+    videos = sorted(Path(str(files("objectstates") / "demo")).glob("*.mp4"))[:3]
+    expected = sorted(
+        frame.image.tobytes() for video in videos for frame in read_frames(video, max_side=320)
+    )
+    with Decoders(videos, 2, "cpu", batch=16) as batches:
+        found = sorted(image.tobytes() for batch in batches for image in batch)
+    assert found == expected

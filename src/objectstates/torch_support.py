@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy.typing as npt
+
 from objectstates.errors import MissingExtraError, ObjectStatesError, SettingError
 
 
@@ -65,6 +67,37 @@ def within_memory(device: str) -> Iterator[None]:
         raise SettingError(
             f"device {device!r} has too little memory for this corpus: use --device cpu"
         ) from problem
+
+
+@contextmanager
+def page_locked(memory: npt.NDArray[Any]) -> Iterator[None]:
+    """Meanwhile a GPU reads ``memory``, contiguous, by itself, without a copy of the processor's.
+
+    Locking takes as long as a copy: it pays for memory that is written to again and again. What
+    other processes write is read alike, if they share it.
+    """
+    import torch
+
+    runtime = torch.cuda.cudart()
+    code = runtime.cudaHostRegister(memory.ctypes.data, memory.nbytes, 0)
+    if code != runtime.cudaError.success:
+        raise SettingError(
+            f"{memory.nbytes >> 20} MiB of memory cannot be page-locked for the GPU "
+            f"({runtime.cudaGetErrorString(code)}): use less, or raise the limit (ulimit -l)"
+        )
+    try:
+        yield
+    finally:
+        torch.cuda.synchronize()  # it may still be read
+        torch.cuda.check_error(int(runtime.cudaHostUnregister(memory.ctypes.data)))
+
+
+def is_page_locked(memory: npt.NDArray[Any]) -> bool:
+    """Whether a GPU can read this array by itself."""
+    import torch
+
+    fit = memory.flags.c_contiguous and memory.flags.writeable  # or torch warns
+    return fit and bool(torch.from_numpy(memory).is_pinned())
 
 
 @contextmanager

@@ -17,8 +17,9 @@ from objectstates.features import torch_backbones, torch_looks
 from objectstates.features.backbones import FeatureMap, Images, Look
 from objectstates.features.lite0 import Lite0
 from objectstates.features.looks import HostLook
-from objectstates.features.roi import describe_boxes, describe_frames
+from objectstates.features.roi import bin_weights, describe_boxes, describe_frames
 from objectstates.features.torch_backbones import TorchBackbone, resnet50
+from objectstates.torch_support import is_page_locked, page_locked
 
 SIZE, STRIDE = (140, 190), 16
 TOLERANCE = 1e-6
@@ -84,6 +85,18 @@ def test_torch_describes_as_numpy_does(counts: list[int], channels: int, seed: i
     assert_alike(torch_look(values), host_look(values), random_boxes(counts, seed))
 
 
+@pytest.mark.parametrize("grid", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_torch_weighs_cells_as_numpy_does(grid: int, count: int) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra: torch)")
+    rng = np.random.default_rng(grid)
+    start = np.concatenate([rng.uniform(-0.5, count - 0.6, 500), [-0.5, 0, count - 1]])
+    end = np.concatenate([start[:-3] + rng.uniform(0.01, 5, 500), [count - 0.5, 1, count - 0.5]])
+    ours = torch_looks._bin_weights(*map(torch.from_numpy, (start, end)), count, grid)
+    expected = bin_weights(start, end, count, grid)
+    np.testing.assert_allclose(ours.numpy(), expected, rtol=0, atol=1e-7)
+
+
 def test_maps_in_blocks_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     values = random_maps(7)
     boxes = random_boxes([0, 2, 0, 0, 3, 1, 0])
@@ -119,6 +132,24 @@ def test_maps_do_not_leave_a_gpu_to_be_described() -> None:
     assert_alike(torch_look(values, "cuda"), host_look(values), boxes)
 
 
+def test_what_is_asked_of_a_look_does_not_wait_for_later_ones() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra: torch)")
+    if not torch.cuda.is_available():
+        pytest.skip("this machine has no GPU")
+    side = torch_looks.Side(torch.device("cuda"))
+    maps = torch.tensor(random_maps(2), dtype=torch.float16, device="cuda")
+    boxes = random_boxes([2, 1])
+    for _ in range(2):  # kernels are loaded and memory is taken by the first, which waits
+        early = torch_looks.TorchLook(maps, STRIDE, SIZE, side)
+        torch.cuda._sleep(int(2e9))  # a network that takes a second
+        late = torch_looks.TorchLook(maps, STRIDE, SIZE, side)
+        early.boxes(boxes)
+        early.frames()
+        waited = late._ready.query()
+        torch.cuda.synchronize()
+    assert not waited
+
+
 # --- looks of torch backbones ---------------------------------------------------------------------
 
 
@@ -148,6 +179,29 @@ def test_a_look_is_of_the_maps(convolution: TorchBackbone, monkeypatch: pytest.M
     maps = convolution.maps(frames)
     monkeypatch.setattr(torch_backbones, "PART", 2)
     assert_look_fits_maps(convolution.look(list(frames)), maps)
+
+
+def test_frames_in_one_array_are_seen_as_those_apart(convolution: TorchBackbone) -> None:
+    frames = noise(3)
+    assert_alike(convolution.look(frames), convolution.look(list(frames)), random_boxes([1, 2, 0]))
+
+
+def test_page_locked_frames_are_their_owners_again_after_a_look() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra: torch)")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU is here")
+    network = torch.nn.Conv2d(3, 8, 16, 16)
+    backbone = TorchBackbone(network, network, name="tiny", stride=16, channels=8, device="cuda")
+    frames = noise(torch_backbones.PART + 3)
+    expected = backbone.look(list(frames)).cells()
+    shared = frames.copy()
+    with page_locked(shared):
+        assert is_page_locked(shared)
+        torch.cuda._sleep(int(4e8))  # there is work before
+        look = backbone.look(shared)
+        shared[:] = 0
+        np.testing.assert_array_equal(look.cells(), expected)
+    assert not is_page_locked(shared)
 
 
 @pytest.mark.parametrize("waits", [False, True])

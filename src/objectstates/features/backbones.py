@@ -21,6 +21,9 @@ Images = npt.NDArray[np.uint8]
 Image = npt.NDArray[np.uint8]
 """(H, W, 3) RGB."""
 
+Frames = Sequence[Image] | Images
+"""Frames of one size, apart or in one array."""
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureMap:
@@ -81,8 +84,11 @@ class Backbone(Protocol):
     def maps(self, images: Images) -> tuple[FeatureMap, ...]:
         """Maps of a batch of frames, in the order of ``strides``, in host memory."""
 
-    def look(self, frames: Sequence[Image]) -> Look:
-        """The same, kept where they are computed, to describe boxes once these are known."""
+    def look(self, frames: Frames) -> Look:
+        """The same, kept where they are computed, to describe boxes once these are known.
+
+        The frames are their owner's again when this returns.
+        """
 
 
 def load_backbone(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +22,7 @@ import onnxruntime
 from objectstates.cache import cache_folder, write_atomically
 from objectstates.errors import SettingError
 from objectstates.features import lite0_weights
-from objectstates.features.backbones import FeatureMap, Image, Images, check_images, padded
+from objectstates.features.backbones import FeatureMap, Frames, Images, check_images, padded
 from objectstates.features.looks import HostLook
 
 if TYPE_CHECKING:
@@ -86,8 +85,8 @@ class Lite0:
             for values, stride in zip(self._run(names, images), self.strides, strict=True)
         )
 
-    def look(self, frames: Sequence[Image]) -> HostLook:
-        return HostLook.of(self.maps(np.stack(frames)), self.appearance_strides)
+    def look(self, frames: Frames) -> HostLook:
+        return HostLook.of(self.maps(np.stack(list(frames))), self.appearance_strides)
 
     def pooled(self, images: Images) -> npt.NDArray[np.float32]:
         """(B, 1280) mean over the cells of stride 32: what the classifier sees."""

@@ -10,7 +10,7 @@ a whole pass are recorded once and then queued as one.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +19,12 @@ from weakref import WeakSet
 import numpy as np
 
 from objectstates.errors import BackboneError, SettingError
-from objectstates.features.backbones import FeatureMap, Image, Images, Look, check_images
+from objectstates.features.backbones import FeatureMap, Frames, Images, Look, check_images
 from objectstates.features.looks import HALF_MAX
 from objectstates.features.torch_looks import Side, TorchLook
 from objectstates.torch_support import (
     cpu_threads,
+    is_page_locked,
     loading,
     needs_extra,
     torch_device,
@@ -92,7 +93,7 @@ class TorchBackbone:
         values = torch.empty(self._map_shape(len(images), size), pin_memory=self._cuda)
         with torch.inference_mode(), cpu_threads(self._threads):
             for start in range(0, len(images), PART):
-                maps = self._map(self._upload(list(images[start : start + PART])))
+                maps = self._map(self._upload(images[start : start + PART]))
                 if self._stage is None:
                     values[start : start + PART] = maps
                 else:
@@ -101,8 +102,11 @@ class TorchBackbone:
             self._stage.wait()
         return (FeatureMap(values.numpy(), self.strides[0], size),)
 
-    def look(self, frames: Sequence[Image]) -> Look:
-        """See `Backbone.look`; on a GPU the work is queued, and this returns before it is done."""
+    def look(self, frames: Frames) -> Look:
+        """See `Backbone.look`; on a GPU the work is queued, and this returns before it is done.
+
+        Frames that lie in one page-locked array (see `page_locked`) go to the GPU from there.
+        """
         import torch
 
         check_images(np.asarray(frames[:1]))
@@ -124,12 +128,12 @@ class TorchBackbone:
         stride = self.strides[0]
         return count, -(-size[0] // stride), -(-size[1] // stride), self.channels[0]
 
-    def _upload(self, frames: Sequence[Image]) -> Any:
+    def _upload(self, frames: Frames) -> Any:
         """Frames as (B, H, W, 3) bytes on the device."""
         import torch
 
         if self._stage is None:
-            return torch.from_numpy(np.stack(frames))
+            return torch.from_numpy(np.stack(list(frames)))
         return self._stage.upload(frames)
 
     def _map(self, frames: Any) -> Any:
@@ -204,25 +208,30 @@ class _Stage:
         self._turn = 0
         self._fillers = ThreadPoolExecutor(FILLERS)
 
-    def upload(self, frames: Sequence[Image]) -> Any:
+    def upload(self, frames: Frames) -> Any:
         """Bytes on the device, ready for what is queued there next."""
         import torch
 
-        k = self._turn = 1 - self._turn
-        self._free[k].synchronize()  # the copy of two parts ago has left the buffer
-        staged = self._staged(k, frames)
+        locked = isinstance(frames, np.ndarray) and is_page_locked(frames)
+        staged = torch.from_numpy(frames) if locked else self._staged(frames)
         with torch.cuda.stream(self._up):
             on_device = self._sent(staged)
-            self._free[k].record()
+            copied = self._up.record_event()
+        if locked:
+            copied.synchronize()  # the copy waits for nothing that is queued
+        else:
+            self._free[self._turn] = copied
         work = torch.cuda.current_stream(self._device)
         work.wait_stream(self._up)
         on_device.record_stream(work)
         return on_device
 
-    def _staged(self, k: int, frames: Sequence[Image]) -> Any:
-        """Frames side by side in a page-locked buffer."""
+    def _staged(self, frames: Frames) -> Any:
+        """Frames side by side in the page-locked buffer whose turn it is."""
         import torch
 
+        k = self._turn = 1 - self._turn
+        self._free[k].synchronize()  # the copy of two parts ago has left it
         shape = (len(frames), *frames[0].shape)
         size = int(np.prod(shape))
         if self._buffers[k] is None or self._buffers[k].numel() < size:
@@ -248,12 +257,12 @@ class _Stage:
         self._down.synchronize()
 
 
-def fill(out: Images, frames: Sequence[Image], threads: ThreadPoolExecutor) -> None:
+def fill(out: Images, frames: Frames, threads: ThreadPoolExecutor) -> None:
     """Copy frames of one size into ``out``, (B, H, W, 3), some in each thread."""
     share = -(-len(frames) // FILLERS)
 
     def copy(start: int) -> None:
-        np.stack(frames[start : start + share], out=out[start : start + share])
+        np.stack(list(frames[start : start + share]), out=out[start : start + share])
 
     for _ in threads.map(copy, range(0, len(frames), share)):
         pass  # an error of a thread is raised here

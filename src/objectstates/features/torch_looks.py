@@ -1,10 +1,12 @@
 """Boxes described where the network ran: the numpy of `roi`, written for torch.
 
 Pooling boxes on the GPU spares the copy of the maps to the host, and the host's work on them. The
-numbers are those of `roi` to a millionth: the weights of cells are computed by the same code, on
-the host (they are few), and products are in single precision on both sides.
+numbers are those of `roi` to a millionth: weights of cells are computed in double precision, and
+products in single precision, on both sides.
 
 On a GPU all this runs in a stream of its own, beside the network's work on the frames that follow.
+It does in turn what is asked of looks. So nothing is put there before it is asked for: it would
+wait for its maps, and what is asked of maps that are there would wait behind it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy.typing as npt
 
 from objectstates.features.backbones import FeatureMap
 from objectstates.features.looks import HostLook
-from objectstates.features.roi import CONTEXT, GRID, Boxes, Features, bin_weights, enlarge
+from objectstates.features.roi import CONTEXT, GRID, Boxes, Features, enlarge
 from objectstates.torch_support import cpu_threads
 
 BLOCK_BYTES = 256 << 20
@@ -36,23 +38,25 @@ class TorchLook:
     def __init__(self, values: Any, stride: int, size: tuple[int, int], side: Side) -> None:
         self._values, self._stride, self._size, self._side = values, stride, size, side
         self._ready = side.mark(values)
-        height, width = size
-        whole = [np.array([[0.0, 0.0, width, height]])] * len(values)
-        self._whole = self._described(whole, context=1.0, grid=1)
+        self._whole: Features | None = None
 
     @property
     def nbytes(self) -> int:
         return int(self._values.nbytes)
 
     def frames(self) -> Features:
-        return np.asarray(self._whole.wait(), np.float32)
+        if self._whole is None:
+            height, width = self._size
+            whole = [np.array([[0.0, 0.0, width, height]])] * len(self._values)
+            self._whole = self._described(whole, context=1.0, grid=1)
+        return self._whole
 
     def cells(self) -> npt.NDArray[np.float16]:
         values = self._side.fetch(self._ready, lambda: self._values.flatten(1, 2)).wait()
         return np.asarray(values, np.float16)
 
     def boxes(self, boxes: Sequence[Boxes], *, context: float = CONTEXT) -> list[Features]:
-        rows = self._described(boxes, context=context, grid=GRID).wait()
+        rows = self._described(boxes, context=context, grid=GRID)
         return np.split(rows, np.cumsum([len(found) for found in boxes])[:-1])
 
     def on_host(self) -> HostLook:
@@ -60,13 +64,14 @@ class TorchLook:
         values = self._side.fetch(self._ready, lambda: self._values).wait()
         return HostLook((FeatureMap(values, self._stride, self._size),), self.frames())
 
-    def _described(self, boxes: Sequence[Boxes], *, context: float, grid: int) -> Coming:
-        return self._side.fetch(
+    def _described(self, boxes: Sequence[Boxes], *, context: float, grid: int) -> Features:
+        rows = self._side.fetch(
             self._ready,
             lambda: describe(
                 self._values, self._stride, self._size, boxes, context=context, grid=grid
             ),
         )
+        return np.asarray(rows.wait(), np.float32)
 
 
 def describe(
@@ -95,55 +100,61 @@ def describe(
     for start in range(filled[0], filled[-1] + 1, block):
         some = slice(start, min(start + block, filled[-1] + 1))
         if any(map(len, boxes[some])):
-            shares = _shares(boxes[some], values.shape, stride, size, context, grid)
-            parts.append(_pooled(values[some], *shares))
+            placed, there = _placed(boxes[some], stride, size, context)
+            parts.append(_pooled(values[some], placed, there, grid))
     return torch.cat(parts)
 
 
-def _shares(
-    boxes: Sequence[Boxes],
-    shape: tuple[int, ...],
-    stride: int,
-    size: tuple[int, int],
-    context: float,
-    grid: int,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """The share of each row and column of cells in the bins of boxes, and which boxes there are.
+def _placed(
+    boxes: Sequence[Boxes], stride: int, size: tuple[int, int], context: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Boxes in units of cells, with cell c centred at c, and which of them there are.
 
-    As if each of B frames had n boxes, as many as the one with most of them: (B, n, grid, h),
-    (B, n, grid, w), and the indices of the true ones among all B n. (Products of one size for all
-    frames are what a GPU is good at; those of boxes that are not there are zero.)
+    As if each of B frames had n boxes, as many as the one with most of them: (B, n, 4), and the
+    indices of the true ones among all B n. (Products of one size for all frames are what a GPU is
+    good at.)
     """
-    _, height, width, _ = shape
-    most = max(map(len, boxes))
-    cells = enlarge(np.concatenate([np.reshape(b, (-1, 4)) for b in boxes]), context, size)
-    cells = cells / stride - 0.5
-    rows = np.concatenate([i * most + np.arange(len(found)) for i, found in enumerate(boxes)])
-    down = np.zeros((len(boxes), most, grid, height), np.float32)
-    across = np.zeros((len(boxes), most, grid, width), np.float32)
-    down.reshape(-1, grid, height)[rows] = bin_weights(cells[:, 1], cells[:, 3], height, grid)
-    across.reshape(-1, grid, width)[rows] = bin_weights(cells[:, 0], cells[:, 2], width, grid)
-    return down, across, rows
+    counts = np.array([len(found) for found in boxes])
+    there = np.arange(counts.max()) < counts[:, None]
+    found = enlarge(np.concatenate([found for found in boxes if len(found)]), context, size)
+    placed = np.broadcast_to([0.0, 0.0, 1.0, 1.0], (*there.shape, 4)).copy()
+    placed[there] = found / stride - 0.5
+    return placed, np.flatnonzero(there)
 
 
 def _pooled(
-    values: Any,
-    down: npt.NDArray[np.float32],
-    across: npt.NDArray[np.float32],
-    rows: npt.NDArray[np.int64],
+    values: Any, placed: npt.NDArray[np.float64], there: npt.NDArray[np.int64], grid: int
 ) -> Any:
     """Mean over each bin of the boxes, (N, grid² C), all bins of a box together of length 1."""
     import torch
 
-    count, most, grid, height = down.shape
-    width, channels = across.shape[-1], values.shape[-1]
-    down, across, rows = (_sent(array, values.device) for array in (down, across, rows))
+    count, height, width, channels = values.shape
+    x1, y1, x2, y2 = _sent(placed, values.device).unbind(-1)
+    down, across = _bin_weights(y1, y2, height, grid), _bin_weights(x1, x2, width, grid)
     weights = down[:, :, :, None, :, None] * across[:, :, None, :, None, :]
-    weights = weights.reshape(count, most * grid**2, height * width)
+    weights = weights.reshape(count, -1, height * width)
     pooled = torch.bmm(weights, values.reshape(count, height * width, channels).float())
-    pooled = pooled.reshape(count * most, grid**2 * channels)[rows]
+    pooled = pooled.reshape(-1, grid**2 * channels)[_sent(there, values.device)]
     length = torch.linalg.vector_norm(pooled, dim=1, keepdim=True)
     return pooled / torch.where(length > 0, length, 1.0)
+
+
+def _bin_weights(start: Any, end: Any, count: int, grid: int) -> Any:
+    """`roi.bin_weights` of (B, n) starts and ends, in single precision: (B, n, grid, count).
+
+    Computed where they are needed. Boxes reach the device at once beside a running pass of the
+    network; weights, ten times as large, were seen to wait until it ended.
+    """
+    import torch
+
+    steps = torch.linspace(0, 1, grid + 1, dtype=start.dtype, device=start.device)
+    edges = start[..., None] + (end - start)[..., None] * steps
+    cells = torch.arange(count, device=start.device)
+    t = (edges.clip(0, count - 1)[..., None] - cells).clip_(-1, 1)
+    weights = (t - t * t.abs() / 2).diff(dim=-2)
+    weights[..., 0] += edges.clip(max=0).diff()
+    weights[..., -1] += edges.clip(min=count - 1).diff()
+    return (weights / edges.diff()[..., None]).float()
 
 
 def _sent(array: npt.NDArray[Any], device: Any) -> Any:
