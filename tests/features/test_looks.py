@@ -27,9 +27,13 @@ TOLERANCE = 1e-6
 
 
 def random_maps(count: int = 5, channels: int = 6, seed: int = 0) -> npt.NDArray[np.float32]:
-    """(count, 9, 12, channels), such as float16 can hold exactly."""
+    """(count, 9, 12, channels), such as float16 can hold exactly.
+
+    None is negative, as after a rectifier: where many cells cancel out, single precision has not
+    the digits to be compared.
+    """
     shape = (count, -(-SIZE[0] // STRIDE), -(-SIZE[1] // STRIDE), channels)
-    values = np.random.default_rng(seed).normal(size=shape)
+    values = np.abs(np.random.default_rng(seed).normal(size=shape))
     return values.astype(np.float16).astype(np.float32)
 
 
