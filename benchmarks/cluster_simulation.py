@@ -53,13 +53,14 @@ RESULTS = Path(__file__).parent / "results"
 PLACE = RESULTS / "cluster_simulation.json"
 DEMO = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
 
-# Tracklets, d of the states, d of the action, shards.
+# Tracklets, d of the states, d of the action, shards. Rows are more than caches hold, as those of a
+# cluster's shards are: what is read from a cache tells nothing about them.
 CALIBRATION = [
-    (10_000, 64, 32, 1),
-    (10_000, 256, 64, 1),
-    (40_000, 128, 64, 2),
-    (80_000, 64, 32, 1),
-    (10_000, 1024, 128, 1),
+    (100_000, 64, 32, 1),
+    (60_000, 256, 64, 1),
+    (100_000, 128, 64, 2),
+    (30_000, 1024, 128, 1),
+    (10_000, 2048, 128, 1),
 ]
 VALIDATION = [(100_000, 256, 64, 1), (40_000, 512, 128, 1), (200_000, 128, 64, 4),
               (20_000, 2048, 128, 1)]  # fmt: skip
