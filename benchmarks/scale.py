@@ -9,11 +9,16 @@ of the clock, for machines that others use too.
 
 ``--tracklets 10000 100000 1000000`` are the sizes, ``--shards 2`` uses two threads. With
 ``--device cuda`` it is what ``scale_gpu.py`` measures instead, about a minute on an H200.
+
+``python -m benchmarks.scale features`` (on a GPU), ``reduction`` and ``cluster`` give the other
+tables of docs/scale.md: they are ``benchmarks.gpu``, ``.reduction`` and ``.cluster_simulation``,
+with their options.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import multiprocessing
 import resource
@@ -28,6 +33,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 RESULTS = Path(__file__).parent / "results"
+TABLES = {"features": "gpu", "reduction": "reduction", "cluster": "cluster_simulation"}
 TRACKLETS, CHUNKS = 30, 20  # per clip
 STATE_SIZE, ACTION_SIZE = 512, 128
 LIMIT = 2 * 2**30
@@ -268,6 +274,9 @@ def in_a_process(*arguments: Any) -> dict[str, Any]:
 
 
 def main() -> None:
+    if sys.argv[1:2] and sys.argv[1] in TABLES:
+        importlib.import_module(f"benchmarks.{TABLES[sys.argv.pop(1)]}").main()
+        return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tracklets", type=int, nargs="+")
     parser.add_argument("--shards", type=int, default=1)

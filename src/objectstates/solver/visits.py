@@ -95,9 +95,9 @@ def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairw
         if gap <= 1e-15 * abs(here):
             break
         if pairwise:  # towards the best labelling, away from the worst
-            worst, most = _worst_vertex(at, n, lo, hi, gradient)
+            worst = _worst_vertex(at, n, lo, hi, gradient)
             source[:] = at.vertices[lo:hi, worst]
-            slope, limit = least - most, at.weights[n, worst]
+            slope, limit = _along(gradient.T, target, source), at.weights[n, worst]
             bent[:] = 0.0
         else:  # towards the best labelling, away from here
             worst, slope, limit = -1, -gap, 1.0
@@ -146,15 +146,15 @@ def _add_rows(product: Floats, block: Floats, target: Labels, source: Labels) ->
 
 
 @compiled
-def _along(bent: Floats, target: Labels, source: Labels) -> float:
-    """<bent, direction> of (K, m) and the difference of two labellings."""
+def _along(matrix: Floats, target: Labels, source: Labels) -> float:
+    """What changes in <matrix (K, m), labels> from one labelling to another: no term of both."""
     total = 0.0
     for i in range(len(target)):
         if target[i] != source[i]:
             if target[i] > 0:
-                total += bent[target[i] - 1, i]
+                total += matrix[target[i] - 1, i]
             if source[i] > 0:
-                total -= bent[source[i] - 1, i]
+                total -= matrix[source[i] - 1, i]
     return total
 
 
@@ -174,16 +174,15 @@ def _go(labels: Floats, shrink: float, size: float, target: Labels, source: Labe
 
 
 @compiled
-def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> tuple[int, float]:
-    """The vertex in clip n's combination that costs most, and what it costs."""
+def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> int:
+    """The vertex in clip n's combination that costs most; K is 1 or 2."""
     costs = np.zeros(at.counts[n])
     for i in range(hi - lo):
         first, second = gradient[i, 0], gradient[i, -1]
         for q in range(len(costs)):
             label = at.vertices[lo + i, q]
             costs[q] += first if label == 1 else (second if label == 2 else 0.0)
-    worst = int(np.argmax(costs))
-    return worst, costs[worst]
+    return int(np.argmax(costs))
 
 
 @compiled
