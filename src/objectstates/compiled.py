@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_REORDERED = {"reassoc", "contract", "nsz"}
 
 
 def compiled(kernel: Kernel) -> Kernel:
@@ -18,11 +19,30 @@ def compiled(kernel: Kernel) -> Kernel:
     Sums may be reordered (so that dot products use vector instructions); infinities and NaNs keep
     their meaning, because an infinite cost is how an entry is forbidden.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+    return _jit(kernel, fastmath=_REORDERED)
+
+
+def compiled_exactly(kernel: Kernel) -> Kernel:
+    """The same, with sums in the order in which they are written.
+
+    A kernel that others call is compiled again as a part of each, and optimised anew; which of all
+    these is run depends on what a process loaded first. Where sums may be reordered, they can
+    differ in their last digits. A solver that chooses between labellings that are equally good must
+    not depend on that: here all compute the same bits, in every process.
+    """
+    return _jit(kernel)
+
+
+def compiled_into_callers(kernel: Kernel) -> Kernel:
+    """``compiled``, as a part of whoever calls it and nowhere else: for sums that must be fast."""
+    return _jit(kernel, fastmath=_REORDERED, forceinline=True)
+
+
+def _jit(kernel: Kernel, **options: Any) -> Kernel:
     try:
-        return cast(Kernel, numba.njit(cache=True, **options)(kernel))
+        return cast(Kernel, numba.njit(cache=True, nogil=True, **options)(kernel))
     except RuntimeError:  # no folder can be written to: compile in every run
-        return cast(Kernel, numba.njit(**options)(kernel))
+        return cast(Kernel, numba.njit(nogil=True, **options)(kernel))
 
 
 def _forget_outdated_kernels() -> None:

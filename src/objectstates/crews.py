@@ -192,10 +192,11 @@ class ProcessCrew(LastingCrew):
         for s in which:
             self._end(s)
             self._pipes[s], theirs = self._context.Pipe()
-            self._processes[s] = self._context.Process(
+            process = self._context.Process(
                 target=_serve, args=(self._makers[s], theirs, threads), daemon=True
             )
-            self._processes[s].start()
+            process.start()
+            self._processes[s] = process  # only what was started can be ended
             theirs.close()  # so that its end is heard
 
     def _send(self, s: int, method: str, given: Any) -> None:

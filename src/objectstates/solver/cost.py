@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas, lapack
 
-from objectstates.compiled import compiled
+from objectstates.compiled import compiled_exactly
 from objectstates.errors import SettingError
 from objectstates.solver.oracle import Floats
 
@@ -141,7 +141,7 @@ def _cholesky(matrix: Floats) -> Floats:
     return lower  # type: ignore[no-any-return]
 
 
-@compiled
+@compiled_exactly
 def _mirror(matrix: Floats, scale: float, shift: float) -> None:
     """Copy the upper triangle onto the lower one, tile by tile, as ``scale * x + shift``."""
     m, tile = len(matrix), 64

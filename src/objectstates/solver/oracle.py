@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.compiled import compiled
+from objectstates.compiled import compiled_exactly
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ def feasible(constraints: Constraints) -> npt.NDArray[np.bool_]:
     return np.isfinite(values)
 
 
-@compiled
+@compiled_exactly
 def cheapest_labels(
     costs: Floats, order: Ints, before: Ints, exactly_one: bool, labels: Labels
 ) -> float:
@@ -149,7 +149,7 @@ def label_clips(costs: Floats, constraints: Constraints) -> tuple[Floats, Labels
     return _label_clips(costs, constraints, labels), labels
 
 
-@compiled
+@compiled_exactly
 def _label_clips(costs: Floats, constraints: Constraints, labels: Labels) -> Floats:
     offsets = constraints.offsets
     values = np.empty(len(offsets) - 1)

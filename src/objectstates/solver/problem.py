@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from objectstates.compiled import compiled
+from objectstates.compiled import compiled_exactly, compiled_into_callers
 from objectstates.solver.cost import ClusteringCost
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
 
@@ -123,7 +124,7 @@ def make_side(cost: ClusteringCost, constraints: Constraints) -> Side:
     return Side(constraints, cost.rows, cost.dense, blocks, block_offsets, constraints.n_rows)
 
 
-@compiled
+@compiled_exactly
 def one_hot(labels: Labels, n_states: int) -> Floats:
     """(m,) labels 0..K as an (m, K) matrix."""
     matrix = np.zeros((len(labels), n_states))
@@ -163,7 +164,16 @@ def residual(side: Side, iterate: Iterate) -> Floats:
     return iterate.labels - side.rows @ iterate.whole.T
 
 
-@compiled
+@compiled_into_callers
+def dot(one: npt.NDArray[Any], other: Floats) -> float:
+    """The product of two vectors, in float64."""
+    total = 0.0
+    for r in range(len(other)):
+        total += one[r] * other[r]
+    return total
+
+
+@compiled_exactly
 def inner_product(gradient: Floats, labels: Floats) -> float:
     """<gradient, labels>, where a forbidden entry (infinite times zero) counts nothing."""
     total = 0.0
@@ -174,7 +184,7 @@ def inner_product(gradient: Floats, labels: Floats) -> float:
     return total
 
 
-@compiled
+@compiled_exactly
 def _quadratic(side: Side, iterate: Iterate) -> float:
     """tr(Y' A Y) / 2M."""
     labels, whole = iterate.labels, iterate.whole
@@ -183,12 +193,11 @@ def _quadratic(side: Side, iterate: Iterate) -> float:
         for i in range(labels.shape[0]):
             product += labels[i, k] * (whole[k, i] if side.dense else labels[i, k])
         if not side.dense:
-            for r in range(whole.shape[1]):
-                product -= whole[k, r] * whole[k, r]
+            product -= dot(whole[k], whole[k])
     return product / (2 * max(side.n_rows, 1))
 
 
-@compiled
+@compiled_exactly
 def _terms(
     action: Side, state: Side, coupling: float, action_at: Iterate, state_at: Iterate
 ) -> tuple[float, float, float]:
@@ -199,7 +208,7 @@ def _terms(
     )
 
 
-@compiled
+@compiled_exactly
 def _integer_quadratic(side: Side, labels: Labels) -> float:
     product = 0.0
     for state in range(1, side.constraints.linear.shape[1] + 1):
@@ -213,19 +222,17 @@ def _integer_quadratic(side: Side, labels: Labels) -> float:
             for i in chosen:
                 for r in range(len(whole)):
                     whole[r] += side.rows[i, r]
-            product += len(chosen)
-            for r in range(len(whole)):
-                product -= whole[r] * whole[r]
+            product += len(chosen) - dot(whole, whole)
     return product / (2 * max(side.n_rows, 1))
 
 
-@compiled
+@compiled_exactly
 def linear_cost(side: Side, labels: Floats) -> float:
     """What labels (M, K) cost beside the clustering cost; a forbidden entry is never used."""
     return inner_product(side.constraints.linear, labels)
 
 
-@compiled
+@compiled_exactly
 def disorder(action: Side, state: Side, z: Floats, y: Floats) -> float:
     """sum_n d(Z_n, Y_n), in seconds: the bilinear form of the paper's distortion."""
     total = 0.0
@@ -237,7 +244,7 @@ def disorder(action: Side, state: Side, z: Floats, y: Floats) -> float:
     return total
 
 
-@compiled
+@compiled_exactly
 def _rows_of(side: Side, n: int) -> slice:
     """Clip n's rows. Loops over such a part of an array run from 0 and become vector code, which
     those over ``first + i`` do not: there an index might be negative, for all the compiler knows.
@@ -245,7 +252,7 @@ def _rows_of(side: Side, n: int) -> slice:
     return slice(side.constraints.offsets[n], side.constraints.offsets[n + 1])
 
 
-@compiled
+@compiled_exactly
 def action_pull(action: Side, state: Side, n: int, y: Floats) -> Floats:
     """For each action row of clip n, the seconds by which the states disagree with it, (T_n, 1)."""
     chunks, tracklets = _rows_of(action, n), _rows_of(state, n)
@@ -261,7 +268,7 @@ def action_pull(action: Side, state: Side, n: int, y: Floats) -> Floats:
     return pull
 
 
-@compiled
+@compiled_exactly
 def state_pull(action: Side, state: Side, n: int, z: Floats) -> Floats:
     """For each state row of clip n, the seconds by which the action disagrees, (M_n, 2)."""
     chunks, tracklets = _rows_of(action, n), _rows_of(state, n)
@@ -278,7 +285,7 @@ def state_pull(action: Side, state: Side, n: int, z: Floats) -> Floats:
     return pull
 
 
-@compiled
+@compiled_exactly
 def block_gradient(
     side: Side, labels: Floats, whole: Floats, n: int, coupling: float, pull: Floats
 ) -> Floats:
@@ -294,16 +301,13 @@ def block_gradient(
             if side.dense:
                 product = whole[k, lo + i]
             else:
-                explained = 0.0
-                for r in range(side.rows.shape[1]):
-                    explained += side.rows[lo + i, r] * whole[k, r]
-                product = labels[lo + i, k] - explained
+                product = labels[lo + i, k] - dot(side.rows[lo + i], whole[k])
             linear = side.constraints.linear[lo + i, k]
             gradient[i, k] = product / side.n_rows + linear + coupling * pull[i, k]
     return gradient
 
 
-@compiled
+@compiled_exactly
 def best_response(side: Side, n: int, gradient: Floats, labels: Labels) -> float:
     """The oracle for clip n: write the labelling that minimises <gradient, .>, return its value."""
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
@@ -311,7 +315,7 @@ def best_response(side: Side, n: int, gradient: Floats, labels: Labels) -> float
     return cheapest_labels(gradient, order, before, side.constraints.exactly_one, labels)
 
 
-@compiled
+@compiled_exactly
 def _gap(
     action: Side, state: Side, coupling: float, action_at: Iterate, state_at: Iterate
 ) -> float:
@@ -325,7 +329,7 @@ def _gap(
     return gap
 
 
-@compiled
+@compiled_exactly
 def _side_gap(side: Side, at: Iterate, n: int, coupling: float, pull: Floats) -> float:
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
     if lo == hi:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from objectstates.compiled import compiled
+from objectstates.compiled import compiled_exactly
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
 
 
@@ -40,7 +40,7 @@ def joint_rounding(
     return action_labels, state_labels
 
 
-@compiled
+@compiled_exactly
 def _round_clips(
     action: Constraints,
     state: Constraints,
@@ -77,7 +77,7 @@ def _round_clips(
             cheapest_labels(costs, order, before, state.exactly_one, state_labels[lo:hi])
 
 
-@compiled
+@compiled_exactly
 def _least_costs(
     costs: Floats,
     times: Floats,

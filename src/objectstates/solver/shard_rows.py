@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.compiled import compiled
+from objectstates.compiled import compiled_exactly
 from objectstates.errors import StorageError
 from objectstates.solver.moments import FeatureRows, Whitening
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
-from objectstates.solver.problem import Iterate, Side, one_hot
+from objectstates.solver.problem import Iterate, Side, dot, one_hot
 from objectstates.solver.visits import STEPS_PER_VISIT, with_room
 
 SINGLE_FROM = 4  # factor rows are kept in float32 from this many rows per feature on
@@ -161,17 +161,14 @@ def add(side: Side, labels: Floats, whole: Floats) -> None:
     add_parts(side.rows, labels, offsets, whole[None])
 
 
-@compiled
+@compiled_exactly
 def _multiply(rows: Any, whole: Floats, scores: Floats) -> None:
     for i in range(len(rows)):
         for k in range(len(whole)):
-            total = 0.0
-            for r in range(rows.shape[1]):
-                total += rows[i, r] * whole[k, r]
-            scores[i, k] = total
+            scores[i, k] = dot(rows[i], whole[k])
 
 
-@compiled
+@compiled_exactly
 def add_parts(rows: Any, labels: Floats, offsets: Ints, parts: Floats) -> None:
     """Add to ``parts`` (N, K, r) per clip the sum of label times factor row."""
     for n in range(len(offsets) - 1):
@@ -183,7 +180,7 @@ def add_parts(rows: Any, labels: Floats, offsets: Ints, parts: Floats) -> None:
                         parts[n, k, r] += weight * rows[i, r]
 
 
-@compiled
+@compiled_exactly
 def blend(
     offsets: Ints,
     share: float,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from objectstates.compiled import compiled
+from objectstates.compiled import compiled_exactly
 from objectstates.settings import SideName
 from objectstates.solver.frank_wolfe import random_labels
 from objectstates.solver.held_out import scores_without_clip
@@ -331,7 +331,7 @@ def _batches(filled: Ints, size: int) -> list[tuple[int, int]]:
     return batches
 
 
-@compiled
+@compiled_exactly
 def _targets(
     action: Side,
     state: Side,
@@ -353,7 +353,7 @@ def _targets(
     return gap
 
 
-@compiled
+@compiled_exactly
 def _target(
     side: Side, n: int, coupling: float, pull: Floats, labels: Floats, whole: Floats, target: Floats
 ) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from objectstates.compiled import compiled
+from objectstates.compiled import compiled_exactly
 from objectstates.solver.oracle import Floats, Ints, Labels
 from objectstates.solver.problem import (
     Iterate,
@@ -38,7 +38,7 @@ def with_room(at: Iterate, more: int) -> Iterate:
     )
 
 
-@compiled
+@compiled_exactly
 def exact_step(slope: float, curvature: float, limit: float) -> float:
     """The s in [0, limit] that minimises slope s + curvature s^2 / 2, the slope being negative."""
     if slope >= 0.0:  # optimal, to rounding error
@@ -48,7 +48,7 @@ def exact_step(slope: float, curvature: float, limit: float) -> float:
     return -slope / curvature
 
 
-@compiled
+@compiled_exactly
 def sweep(
     action: Side,
     state: Side,
@@ -68,7 +68,7 @@ def sweep(
     return gap
 
 
-@compiled
+@compiled_exactly
 def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairwise: bool) -> float:
     """A few steps on one side of clip n. Inside the clip A_nn is all that is needed; what the
     other clips see of it (``parts`` and ``whole``) is brought up to date once, at the end."""
@@ -121,7 +121,7 @@ def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairw
     return entry_gap
 
 
-@compiled
+@compiled_exactly
 def _add_product(product: Floats, block: Floats, labels: Floats) -> None:
     """Add the symmetric block times labels (m, K) to product (K, m)."""
     for i in range(labels.shape[0]):
@@ -132,7 +132,7 @@ def _add_product(product: Floats, block: Floats, labels: Floats) -> None:
                     product[k, j] += weight * block[i, j]
 
 
-@compiled
+@compiled_exactly
 def _add_rows(product: Floats, block: Floats, target: Labels, source: Labels) -> None:
     """The same for the difference of two labellings."""
     for i in range(len(target)):
@@ -145,7 +145,7 @@ def _add_rows(product: Floats, block: Floats, target: Labels, source: Labels) ->
                     product[source[i] - 1, j] -= block[i, j]
 
 
-@compiled
+@compiled_exactly
 def _along(matrix: Floats, target: Labels, source: Labels) -> float:
     """What changes in <matrix (K, m), labels> from one labelling to another: no term of both."""
     total = 0.0
@@ -158,7 +158,7 @@ def _along(matrix: Floats, target: Labels, source: Labels) -> float:
     return total
 
 
-@compiled
+@compiled_exactly
 def _go(labels: Floats, shrink: float, size: float, target: Labels, source: Labels) -> None:
     """labels (m, K) times ``shrink``, with ``size`` given to ``target``, taken from ``source``."""
     if shrink != 1.0:
@@ -173,7 +173,7 @@ def _go(labels: Floats, shrink: float, size: float, target: Labels, source: Labe
                 labels[i, source[i] - 1] -= size
 
 
-@compiled
+@compiled_exactly
 def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> int:
     """The vertex in clip n's combination that costs most; K is 1 or 2."""
     costs = np.zeros(at.counts[n])
@@ -185,7 +185,7 @@ def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> in
     return int(np.argmax(costs))
 
 
-@compiled
+@compiled_exactly
 def _known_vertex(at: Iterate, n: int, lo: int, target: Labels) -> int:
     """Where ``target`` stands in clip n's combination, -1 if it does not."""
     same = np.ones(at.counts[n], np.bool_)
@@ -203,7 +203,7 @@ def _known_vertex(at: Iterate, n: int, lo: int, target: Labels) -> int:
     return -1
 
 
-@compiled
+@compiled_exactly
 def _reweigh(
     at: Iterate,
     n: int,
@@ -238,7 +238,7 @@ def _reweigh(
         at.counts[n] = last
 
 
-@compiled
+@compiled_exactly
 def _push(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
     """Bring the sums of label times factor row up to date with labels = kept * before + moved."""
     part, whole, rows = at.parts[n], at.whole, side.rows
