@@ -17,7 +17,7 @@ def compiled(kernel: Kernel) -> Kernel:
     """Compile ``kernel`` to machine code on first use and keep it on disk for the next run.
 
     Sums may be reordered (so that dot products use vector instructions); infinities and NaNs keep
-    their meaning, because an infinite cost is how an entry is forbidden.
+    their meaning.
     """
     return _jit(kernel, fastmath=_REORDERED)
 
