@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from objectstates.corpus import Corpus
+from objectstates.data.corpus import Corpus
 
 INF = 1e9  # theirs is 1000, which fails when costs come near it
 # From which rows the path may come: nothing yet, state 1, between, state 2, both seen.

@@ -44,10 +44,10 @@ from benchmarks.cluster_model import (
 )
 from benchmarks.scale import CHUNKS, NU_PER_CLIP, SETTINGS, TRACKLETS, Made
 from objectstates.cli.output import make_table, print_table
-from objectstates.crews import LocalCrew, Memory
-from objectstates.solver.moments import shift_of
-from objectstates.solver.sharded import ShardedProblem, divide, part_of
-from objectstates.solver.shards import Shard
+from objectstates.parallel.actors import LocalCrew, Memory
+from objectstates.solver.scale.disk_shard import Shard
+from objectstates.solver.scale.moments import shift_of
+from objectstates.solver.scale.sharded import ShardedProblem, divide, part_of
 
 RESULTS = Path(__file__).parent / "results"
 PLACE = RESULTS / "cluster_simulation.json"
@@ -222,8 +222,8 @@ def growth_of_passes(passes: dict[int, int]) -> tuple[float, float]:
 
 def seconds_per_frame(names: Sequence[str]) -> float:
     """CPU seconds of all stages from video to features, with the demo's few-shot detector."""
-    from objectstates.ingest import IngestSettings, ingest
-    from objectstates.sources import find_clips
+    from objectstates.ingest.pipeline import IngestSettings, ingest
+    from objectstates.video.clip_list import find_clips
 
     settings = IngestSettings(detector=f"fewshot:{DEMO / 'drawer.npz'}", object_name="drawer")
     clips = find_clips([DEMO / f"{name}.mp4" for name in names])
@@ -270,8 +270,8 @@ def two_nodes() -> Any:
 
 def ray_constants(ray: Any) -> dict[str, float]:
     """Seconds by the clock: the best of several, for company only adds to them."""
-    from objectstates.engine import run_all
-    from objectstates.ray_crew import RayCrew
+    from objectstates.parallel.pool import run_all
+    from objectstates.parallel.ray_actors import RayCrew
 
     asks = {}
     for size in (1, 8):
@@ -296,7 +296,7 @@ def least(what: Callable[[], Any], times: int) -> float:
 
 @contextmanager
 def on_ray(ray: Any, makers: Sequence[Callable[[], Shard]]) -> Any:
-    from objectstates.ray_crew import RayCrew
+    from objectstates.parallel.ray_actors import RayCrew
 
     with RayCrew(ray, makers, MEMORY) as crew:
         yield crew

@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 
 from objectstates import Corpus
-from objectstates.clips import Clip
-from objectstates.video import read_frames
+from objectstates.data.clips import Clip
+from objectstates.video.reader import read_frames
 
 COLOURS = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (213, 94, 0))
 

@@ -23,16 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from objectstates.detect.evaluation import OVERLAP, Evaluation, ImageRow, evaluate
+from objectstates.data.truth import ClipTruth, read_truth, shown_box
 from objectstates.detect.fewshot import FewShotDetector
+from objectstates.detect.fewshot_training import Recipe, train
 from objectstates.detect.from_truth import judge_labels, train_labels
-from objectstates.detect.learning import Recipe, train
-from objectstates.detect.suppression import iou
+from objectstates.detect.metrics import OVERLAP, Evaluation, ImageRow, evaluate
+from objectstates.detect.nms import iou
 from objectstates.features.backbones import load_backbone
-from objectstates.observe import Observation, ObserveSettings, observe
-from objectstates.sources import ClipSpan
-from objectstates.truth import ClipTruth, read_truth, shown_box
-from objectstates.video import Frame, read_frames
+from objectstates.ingest.observe import Observation, ObserveSettings, observe
+from objectstates.video.clip_list import ClipSpan
+from objectstates.video.reader import Frame, read_frames
 
 RESULTS = Path(__file__).parent / "results"
 TASKS = ("drawer-open", "door-open", "box-close", "coffee-pull", "faucet-open")

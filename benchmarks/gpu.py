@@ -34,12 +34,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from objectstates.features import torch_backbones, torch_looks
+from objectstates.base.torch_utils import page_locked
+from objectstates.features import torch_backbones
+from objectstates.features import torch_feature_maps as torch_looks
 from objectstates.features.backbones import Frames, Image, Look
 from objectstates.features.torch_backbones import TorchBackbone, resnet50
-from objectstates.sources import find_clips
-from objectstates.torch_support import page_locked
-from objectstates.video import read_frames
+from objectstates.video.clip_list import find_clips
+from objectstates.video.reader import read_frames
 
 RESULTS = Path(__file__).parent / "results"
 SIZE = (240, 320)

@@ -27,8 +27,8 @@ from unittest.mock import patch
 import av
 import numpy as np
 
-from objectstates.ingest import IngestSettings, ingest
-from objectstates.sources import ClipSpan, find_clips
+from objectstates.ingest.pipeline import IngestSettings, ingest
+from objectstates.video.clip_list import ClipSpan, find_clips
 
 RESULTS = Path(__file__).parent / "results"
 FPS, SIZE = 25, (320, 240)
@@ -100,9 +100,11 @@ class Stopwatch:
 
 def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
     """Milliseconds per frame of each stage, in one process."""
-    from objectstates import observe, video
-    from objectstates.detect import boxes, fewshot
+    from objectstates.detect import fewshot
+    from objectstates.detect import file_boxes as boxes
     from objectstates.features import lite0, looks
+    from objectstates.ingest import observe
+    from objectstates.video import reader as video
 
     watch = Stopwatch()
     parts = [

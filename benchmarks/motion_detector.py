@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.detector import TASKS, TRAIN_CLIPS
-from objectstates.detect import motion
-from objectstates.detect.suppression import iou
-from objectstates.sources import ClipSpan
-from objectstates.truth import shown_box
-from objectstates.video import Frame, probe
+from objectstates.data.truth import shown_box
+from objectstates.detect import change_detector as motion
+from objectstates.detect.nms import iou
+from objectstates.video.clip_list import ClipSpan
+from objectstates.video.reader import Frame, probe
 
 Floats = npt.NDArray[np.float64]
 

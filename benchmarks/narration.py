@@ -29,7 +29,7 @@ from objectstates.narration import (
     retrieve,
     write_webvtt,
 )
-from objectstates.narration.words import tokens
+from objectstates.narration.transcript import tokens
 
 RESULTS = Path(__file__).parent / "results"
 WORDS_PER_HOUR, WORDS_PER_VIDEO = 9_000, 3_000

@@ -18,10 +18,10 @@ import numpy as np
 
 from benchmarks.ingest import RESULTS
 from objectstates import JointDiscovery, evaluate
-from objectstates.fitting import FitProgress
+from objectstates.data.synthetic import synthetic_corpus
+from objectstates.discovery.solver_runs import FitProgress
 from objectstates.solver.cost import factorise
 from objectstates.solver.problem import one_hot
-from objectstates.synthetic import synthetic_corpus
 
 
 class Watcher:

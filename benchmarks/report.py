@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.browser import REMEDY, address, browser, has_browser
 from benchmarks.ingest import RESULTS, SIZE, draw_video
 from objectstates import Corpus, JointDiscovery, Result, write_report
-from objectstates.synthetic import synthetic_corpus
+from objectstates.data.synthetic import synthetic_corpus
 
 N_VIDEOS = 20  # that the clips share
 

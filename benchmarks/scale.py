@@ -67,8 +67,8 @@ def constraints_of(start: Any) -> tuple[Any, Any]:
 class Made:
     """Features on disk, and the truth that shaped them.
 
-    Like ``objectstates.synthetic``, cheaper: every clip has an action at a random time, tracklets
-    before it look like one direction, after it like another, a third of them like neither.
+    Like ``objectstates.data.synthetic``, cheaper: every clip has an action at a random time,
+    tracklets before it look like one direction, after it like another, a third like neither.
     """
 
     def __init__(
@@ -173,9 +173,9 @@ def repeat_floor(shards: list[Any], clock: Clock) -> None:
 
 def measure(n_tracklets: int, n_shards: int, tol: float, limit: int, pipe: Any) -> None:
     """Fit in this process, which may hold no more than ``limit`` bytes."""
-    from objectstates.solver.moments import shift_of
-    from objectstates.solver.sharded import LocalCrew, ShardedProblem, divide, part_of
-    from objectstates.solver.shards import Shard
+    from objectstates.solver.scale.disk_shard import Shard
+    from objectstates.solver.scale.moments import shift_of
+    from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem, divide, part_of
 
     n_clips = -(-n_tracklets // TRACKLETS)
     with tempfile.TemporaryDirectory(prefix="scale-") as folder:
@@ -244,9 +244,9 @@ def _peak() -> int:
 
 def warm_up(folder: Path) -> None:
     """Load the compiled kernels."""
-    from objectstates.solver.moments import shift_of
-    from objectstates.solver.sharded import LocalCrew, ShardedProblem, part_of
-    from objectstates.solver.shards import Shard
+    from objectstates.solver.scale.disk_shard import Shard
+    from objectstates.solver.scale.moments import shift_of
+    from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem, part_of
 
     (folder / "warm").mkdir()
     made = Made(folder / "warm", 120)

@@ -67,7 +67,7 @@ class Clock:
 def paper_size(device: str) -> list[dict[str, Any]]:
     """Whole fits, beside the same on the host."""
     from benchmarks.solver import paper_size, warm_up
-    from objectstates.discovery import JointDiscovery
+    from objectstates.discovery.estimator import JointDiscovery
 
     corpus = paper_size()
     warm_up()
@@ -161,8 +161,8 @@ def million(
     """Fit ``n_tracklets`` x 2,048 that stay on the device."""
     import torch
 
-    from objectstates.solver.resident import ResidentShard
-    from objectstates.solver.sharded import LocalCrew, ShardedProblem
+    from objectstates.solver.scale.gpu_shard import ResidentShard
+    from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem
 
     device = torch.device(device_name)
     n_clips = -(-n_tracklets // TRACKLETS)
@@ -237,8 +237,8 @@ def floor(shard: Any, device: Any) -> list[float]:
 
 def judge(problem: Any, shard: Any, chunks: Any, tracklets: Any) -> dict[str, float]:
     """Objective and gap of the labels where the shard stands, by the host, in float64."""
-    from objectstates.solver.messages import Wholes, ledger_of
-    from objectstates.solver.shards import _targets
+    from objectstates.solver.scale.disk_shard import _targets
+    from objectstates.solver.scale.shard_messages import Wholes, ledger_of
 
     labels = [
         side.gather([side.labels(b) for b in range(len(side.spans))])
@@ -259,7 +259,7 @@ def judge(problem: Any, shard: Any, chunks: Any, tracklets: Any) -> dict[str, fl
 def _on_the_host(problem: Any, shard: Any, features: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
     """Both sides of 512 clips after the other, with factor rows made from features, and labels."""
     from objectstates.solver.problem import Side
-    from objectstates.solver.sharded import part_of
+    from objectstates.solver.scale.sharded import part_of
 
     n_clips = shard._state.constraints.n_clips
     for first in range(0, n_clips, 512):

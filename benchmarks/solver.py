@@ -26,7 +26,7 @@ REPEATS = 5
 
 
 def paper_size() -> Any:
-    from objectstates.synthetic import synthetic_corpus
+    from objectstates.data.synthetic import synthetic_corpus
 
     return synthetic_corpus(
         n_clips=47,
@@ -65,7 +65,7 @@ class Fit:
     """The whole fit, rounding included, to a relative duality gap."""
 
     def __init__(self, corpus: Any, tol: float) -> None:
-        from objectstates.discovery import JointDiscovery
+        from objectstates.discovery.estimator import JointDiscovery
 
         self.corpus = corpus
         self.model = JointDiscovery(tol=tol, max_passes=2000)
@@ -157,8 +157,8 @@ def _status(name: str) -> int:
 
 def warm_up() -> None:
     """Load the compiled kernels, for both forms of the factorisation."""
-    from objectstates.discovery import JointDiscovery
-    from objectstates.synthetic import synthetic_corpus
+    from objectstates.data.synthetic import synthetic_corpus
+    from objectstates.discovery.estimator import JointDiscovery
 
     for size in (64, 400):
         small = synthetic_corpus(n_clips=3, state_size=size, action_size=size)
@@ -170,8 +170,8 @@ def warm_up() -> None:
 
 def growth(size: int = 256, passes: int = 100) -> list[dict[str, Any]]:
     """Time per pass (steps, objective, rounding) for ever more clips at a fixed feature size."""
-    from objectstates.discovery import JointDiscovery
-    from objectstates.synthetic import synthetic_corpus
+    from objectstates.data.synthetic import synthetic_corpus
+    from objectstates.discovery.estimator import JointDiscovery
 
     rows = []
     for times in (1, 4, 16):

@@ -20,9 +20,9 @@ from typing import Any
 import av
 
 from benchmarks.detector import TRAIN_CLIPS, all_clips, known
+from objectstates.detect.fewshot_training import train
 from objectstates.detect.from_truth import train_labels
-from objectstates.detect.learning import train
-from objectstates.video import Image, read_frames
+from objectstates.video.reader import Image, read_frames
 
 TASK, OBJECT = "drawer-open", "drawer"
 FURTHER = 3.4, 5.0

@@ -15,16 +15,16 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from objectstates.cache import cache_folder
-from objectstates.clips import TrackletLabel
+from objectstates.app.workspace import Workspace
+from objectstates.base.cache import cache_folder
+from objectstates.data.clips import TrackletLabel
+from objectstates.data.result import Result
+from objectstates.data.truth import ClipTruth, read_truth
 from objectstates.detect.labels import frames_at
-from objectstates.discovery import JointDiscovery
-from objectstates.engine import default_processes
-from objectstates.ingest import IngestSettings
-from objectstates.result import Result
-from objectstates.sources import find_clips
-from objectstates.truth import ClipTruth, read_truth
-from objectstates.workspace import Workspace
+from objectstates.discovery.estimator import JointDiscovery
+from objectstates.ingest.pipeline import IngestSettings
+from objectstates.parallel.pool import default_processes
+from objectstates.video.clip_list import find_clips
 
 CLIPS = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
 OUT = Path(__file__).parents[1] / "docs" / "images"

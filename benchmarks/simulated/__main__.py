@@ -16,8 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.simulated import crops
 from benchmarks.simulated.tasks import MANIPULATIONS, manipulation
-from objectstates.engine import Outcome, run_all
-from objectstates.errors import ObjectStatesError, SettingError
+from objectstates.base.errors import ObjectStatesError, SettingError
+from objectstates.parallel.pool import Outcome, run_all
 
 
 def options() -> argparse.Namespace:

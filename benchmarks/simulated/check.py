@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.errors import ObjectStatesError, TruthError
-from objectstates.video import read_frames
+from objectstates.base.errors import ObjectStatesError, TruthError
+from objectstates.video.reader import read_frames
 
 CHANGED_LEVELS = 12  # of 255, between the median pictures of the two states
 CLEAR = 0.97  # visible share of the object in frames that make a median picture

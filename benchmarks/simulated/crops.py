@@ -14,8 +14,8 @@ from zlib import crc32
 
 import numpy as np
 
-from objectstates.errors import TruthError
-from objectstates.storage import write_whole
+from objectstates.base.errors import TruthError
+from objectstates.base.storage import write_whole
 
 MARGIN_SECONDS = (1.6, 2.4)  # kept beside the action where a clip is cut
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.simulated import acting, filming, looks, scene, truth
 from benchmarks.simulated.tasks import Manipulation, manipulation
-from objectstates.errors import ObjectStatesError
-from objectstates.storage import write_whole
+from objectstates.base.errors import ObjectStatesError
+from objectstates.base.storage import write_whole
 
 TRIES = 80
 

@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.errors import ObjectStatesError, VideoError
-from objectstates.video import read_frames
+from objectstates.base.errors import ObjectStatesError, VideoError
+from objectstates.video.reader import read_frames
 
 GREEN, YELLOW, CYAN = (0, 255, 0), (255, 255, 0), (0, 255, 255)
 MAGENTA, ORANGE, RED = (255, 0, 255), (255, 128, 0), (255, 0, 0)

@@ -6,7 +6,7 @@ import os
 import warnings
 from pathlib import Path
 
-from objectstates.errors import MissingExtraError
+from objectstates.base.errors import MissingExtraError
 
 # Read once, when MuJoCo is imported. OSMesa draws in software, the same everywhere.
 os.environ.setdefault("MUJOCO_GL", "osmesa")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from objectstates.errors import SettingError
+from objectstates.base.errors import SettingError
 
 Range = tuple[float, float]
 Point = tuple[float, float, float]

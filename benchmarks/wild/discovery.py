@@ -36,17 +36,17 @@ import numpy as np
 
 from benchmarks.detector import TRAIN_CLIPS, trained
 from benchmarks.wild.footage import LongVideo, deal, span_truth, write_span
-from objectstates.baselines import METHODS, MethodSettings
-from objectstates.corpus import Corpus
-from objectstates.discovery import InfeasibleClipWarning
+from objectstates.base.storage import write_whole
+from objectstates.data.corpus import Corpus
+from objectstates.data.truth import UnknownClipWarning, label_corpus, read_truth
+from objectstates.discovery.estimator import InfeasibleClipWarning
 from objectstates.evaluation import Evaluation, compare, evaluate, method_row
-from objectstates.ingest import IngestSettings, ingest
+from objectstates.evaluation.baselines import METHODS, MethodSettings
+from objectstates.evaluation.tables import comparison_table, method_table, to_markdown
+from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.narration.retrieval import Retrieved, TfidfSvm, retrieve
 from objectstates.narration.sentences import load_action
-from objectstates.sources import ClipSpan
-from objectstates.storage import write_whole
-from objectstates.tables import comparison_table, method_table, to_markdown
-from objectstates.truth import UnknownClipWarning, label_corpus, read_truth
+from objectstates.video.clip_list import ClipSpan
 
 RESULTS = Path(__file__).parents[1] / "results"
 VIDEOS, TOP, PER_VIDEO = 40, 20, 3

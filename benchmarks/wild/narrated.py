@@ -24,7 +24,7 @@ from benchmarks.wild.phrases import (
     SCENES,
     SUMMARIES,
 )
-from objectstates.narration.words import Narration, in_order, split_words, spread
+from objectstates.narration.transcript import Narration, in_order, split_words, spread
 
 Rng = np.random.Generator
 

@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from benchmarks.wild.narrated import WildVideo, make_video
 from benchmarks.wild.phrases import SCENES
+from objectstates.base.errors import MissingExtraError
 from objectstates.cli.output import make_table, print_table
-from objectstates.errors import MissingExtraError
 from objectstates.narration.embeddings import EmbeddingSvm, PhraseMatcher
-from objectstates.narration.encoder import SentenceEncoder
 from objectstates.narration.retrieval import Scorer, TfidfSvm, retrieve
+from objectstates.narration.sentence_encoder import SentenceEncoder
 from objectstates.narration.sentences import load_action
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -2,7 +2,7 @@
 and after it.
 
 >>> from objectstates import JointDiscovery
->>> from objectstates.synthetic import synthetic_corpus
+>>> from objectstates.data.synthetic import synthetic_corpus
 >>> result = JointDiscovery().fit(synthetic_corpus(n_clips=8)).result_
 >>> result.action_time.shape, sorted(set(result.state.tolist()))
 ((8,), [0, 1, 2])
@@ -14,33 +14,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from objectstates.clips import Box, Chunk, Clip, Tracklet, TrackletLabel
-    from objectstates.corpus import Corpus
-    from objectstates.discovery import JointDiscovery
-    from objectstates.errors import ObjectStatesError
+    from objectstates.base.errors import ObjectStatesError
+    from objectstates.data.clips import Box, Chunk, Clip, Tracklet, TrackletLabel
+    from objectstates.data.corpus import Corpus
+    from objectstates.data.formats.authors import read_authors
+    from objectstates.data.result import Result
+    from objectstates.data.truth import label_corpus, read_truth
+    from objectstates.discovery.estimator import JointDiscovery
     from objectstates.evaluation import evaluate
-    from objectstates.interop.authors import read_authors
     from objectstates.report.page import write_report
-    from objectstates.result import Result
-    from objectstates.truth import label_corpus, read_truth
 
 __version__ = "0.1.0"
 
 # Imported on first use, so that `import objectstates` and the command line start at once.
 _HOMES = {
-    "Box": "clips",
-    "Chunk": "clips",
-    "Clip": "clips",
-    "Tracklet": "clips",
-    "TrackletLabel": "clips",
-    "Corpus": "corpus",
-    "JointDiscovery": "discovery",
-    "ObjectStatesError": "errors",
-    "Result": "result",
+    "Box": "data.clips",
+    "Chunk": "data.clips",
+    "Clip": "data.clips",
+    "Tracklet": "data.clips",
+    "TrackletLabel": "data.clips",
+    "Corpus": "data.corpus",
+    "JointDiscovery": "discovery.estimator",
+    "ObjectStatesError": "base.errors",
+    "Result": "data.result",
     "evaluate": "evaluation",
-    "label_corpus": "truth",
-    "read_authors": "interop.authors",
-    "read_truth": "truth",
+    "label_corpus": "data.truth",
+    "read_authors": "data.formats.authors",
+    "read_truth": "data.truth",
     "write_report": "report.page",
 }
 

@@ -11,8 +11,8 @@ from objectstates.cli.configuration import effective, options_of, read_configura
 from objectstates.cli.discover import STAGES, discover
 from objectstates.cli.fit import fit
 from objectstates.cli.ingest import ingest
-from objectstates.ingest import IngestSettings
-from objectstates.synthetic import synthetic_corpus
+from objectstates.data.synthetic import synthetic_corpus
+from objectstates.ingest.pipeline import IngestSettings
 
 ELSEWHERE = {"on_infeasible"}  # of the estimator, which the command line calls --strict
 

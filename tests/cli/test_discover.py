@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from objectstates import Corpus, Result
-from objectstates.synthetic import synthetic_corpus
-from tests.test_ingest import BOX, FPS, scene
-from tests.test_video import write_video
+from objectstates.data.synthetic import synthetic_corpus
+from tests.ingest.test_pipeline import BOX, FPS, scene
+from tests.video.test_reader import write_video
 
 NAMES = ("one", "three", "two")
 

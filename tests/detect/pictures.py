@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from objectstates.video import Image
+from objectstates.video.reader import Image
 from tests.conftest import SHARED
 
 SIZE = (160, 120)

@@ -12,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.detector import known
+from objectstates.base.errors import DetectorError, LabelError
 from objectstates.detect import fewshot
 from objectstates.detect.detections import Detections
-from objectstates.detect.evaluation import average_precision, evaluate, match
 from objectstates.detect.fewshot import Calibration, FewShotDetector, load
+from objectstates.detect.fewshot_training import Recipe, _calibration, _Search, train
 from objectstates.detect.from_truth import judge_labels, train_labels
-from objectstates.detect.learning import Recipe, _calibration, _Search, train
+from objectstates.detect.metrics import average_precision, evaluate, match
+from objectstates.detect.nms import iou
 from objectstates.detect.proposals import (
     dense_boxes,
     describe_bins,
@@ -25,10 +27,8 @@ from objectstates.detect.proposals import (
     score_boxes,
     shapes_like,
 )
-from objectstates.detect.suppression import iou
-from objectstates.errors import DetectorError, LabelError
-from objectstates.sources import ClipSpan
-from objectstates.video import Frame, VideoInfo
+from objectstates.video.clip_list import ClipSpan
+from objectstates.video.reader import Frame, VideoInfo
 from tests.detect.pictures import background, labelled_folder, picture, simulated
 
 QUICK = Recipe(images=36, folds=3)

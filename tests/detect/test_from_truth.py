@@ -3,10 +3,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from objectstates.base.errors import LabelError
+from objectstates.data.truth import ClipTruth
 from objectstates.detect.from_truth import JUDGE_EVERY, judge_labels, train_labels
-from objectstates.errors import LabelError
-from objectstates.sources import ClipSpan
-from objectstates.truth import ClipTruth
+from objectstates.video.clip_list import ClipSpan
 
 NOWHERE = (np.nan,) * 4
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from objectstates.base.errors import LabelError, VideoError
 from objectstates.detect.labels import frames_at, read_labels
-from objectstates.errors import LabelError, VideoError
 from tests.detect.pictures import labelled_folder
-from tests.test_video import gray, number, write_video
+from tests.video.test_reader import gray, number, write_video
 
 
 @pytest.fixture

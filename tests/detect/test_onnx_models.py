@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from objectstates.base.errors import DetectorError, SettingError
 from objectstates.detect import onnx_models
 from objectstates.detect.onnx_layouts import recognise
 from objectstates.detect.onnx_models import Letterbox, OnnxDetector
-from objectstates.errors import DetectorError, SettingError
-from objectstates.sources import ClipSpan
-from objectstates.video import Frame, VideoInfo
+from objectstates.video.clip_list import ClipSpan
+from objectstates.video.reader import Frame, VideoInfo
 
 RECTANGLE = (24, 10, 80, 50)
 NAMES = "{0: 'hand', 1: 'Drawer', 2: 'door'}"

@@ -9,9 +9,9 @@ import onnx
 import onnx.parser
 import pytest
 
+from objectstates.base.errors import DetectorError, MissingExtraError, SettingError
 from objectstates.detect.registry import SPECS, load_detector
-from objectstates.errors import DetectorError, MissingExtraError, SettingError
-from objectstates.sources import ClipSpan
+from objectstates.video.clip_list import ClipSpan
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from objectstates.base.errors import DetectorError, MissingExtraError, SettingError
 from objectstates.detect import torch_models
 from objectstates.detect.detections import Detections
-from objectstates.detect.suppression import best_detections
+from objectstates.detect.nms import best_detections
 from objectstates.detect.torch_models import TorchDetector, hub_detector, torchvision_detector
-from objectstates.errors import DetectorError, MissingExtraError, SettingError
-from objectstates.video import Frame
+from objectstates.video.reader import Frame
 from tests.detect import tiny_models
 
 THRESHOLD = 0.3

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from objectstates import Corpus, evaluate, read_authors
+from objectstates.data.result import Result, SkippedClip
 from objectstates.evaluation import ClipScore, Evaluation, compare, method_row
-from objectstates.result import Result, SkippedClip
 
 
 def corpus_of(tracklet_label, chunk_label):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_files
 
-from objectstates.errors import ExportError
+from objectstates.base.errors import ExportError
 from objectstates.export import export
 from tests.export.conftest import FPS, HEIGHT, WIDTH, clip, images, make_result
-from tests.test_video import write_video
+from tests.video.test_reader import write_video
 
 
 def pictures(folder):

@@ -8,10 +8,10 @@ from typing import get_args
 import pytest
 
 from objectstates import JointDiscovery
-from objectstates.errors import ExportError, MissingExtraError, SettingError
+from objectstates.base.choices import ExportFormat
+from objectstates.base.errors import ExportError, MissingExtraError, SettingError
+from objectstates.data.synthetic import synthetic_corpus
 from objectstates.export import FORMATS, export
-from objectstates.settings import ExportFormat
-from objectstates.synthetic import synthetic_corpus
 from tests.export.conftest import clip, make_result
 
 EXTRAS = {"rerun": "rerun"}

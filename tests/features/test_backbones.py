@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from objectstates.errors import BackboneError, MissingExtraError, SettingError
+from objectstates.base.errors import BackboneError, MissingExtraError, SettingError
 from objectstates.features import torch_backbones
 from objectstates.features.backbones import Backbone, Images, load_backbone, padded
 from objectstates.features.torch_backbones import resnet50
@@ -53,7 +53,7 @@ def test_a_missing_package_names_its_extra(
 
 def test_the_default_never_imports_torch(graph_cache: Path) -> None:
     code = (
-        "import sys; from objectstates.features import backbones, roi, torch_backbones;"
+        "import sys; from objectstates.features import backbones, roi_pooling, torch_backbones;"
         "backbones.load_backbone(); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

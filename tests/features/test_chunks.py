@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objectstates.errors import SettingError
+from objectstates.base.errors import SettingError
 from objectstates.features.chunks import (
     CHUNK_SECONDS,
     ChunkAverages,

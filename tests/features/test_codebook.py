@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from objectstates.errors import CorpusError, SettingError
+from objectstates.base.errors import CorpusError, SettingError
 from objectstates.features.codebook import (
     Codebook,
     DescriptorSample,

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import onnxruntime
 import pytest
 
-from objectstates.cache import cache_folder
-from objectstates.errors import BackboneError, SettingError
+from objectstates.base.cache import cache_folder
+from objectstates.base.errors import BackboneError, SettingError
 from objectstates.features import lite0_weights
 from objectstates.features.backbones import Images
 from objectstates.features.lite0 import Lite0, cached_graph

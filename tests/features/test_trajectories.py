@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from objectstates.errors import SettingError
+from objectstates.base.errors import SettingError
 from objectstates.features.flow import FlowEstimator, FlowStep
 from objectstates.features.trajectories import HOF_DIM, ZERO_BIN, DenseTrajectories
 

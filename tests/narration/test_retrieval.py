@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from objectstates.errors import NarrationError, SettingError
+from objectstates.base.errors import NarrationError, SettingError
 from objectstates.narration.retrieval import TfidfSvm, cross_validate, retrieve, write_clips
 from objectstates.narration.sentences import Sentences, action_names, load_action, read_sentences
+from objectstates.narration.transcript import Narration, tokens
 from objectstates.narration.windows import Windows, window_starts
-from objectstates.narration.words import Narration, tokens
-from objectstates.sources import find_clips
+from objectstates.video.clip_list import find_clips
 
 
 def narration(text, name="v", pace=0.5, video=None):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from objectstates.errors import NarrationError, SettingError
+from objectstates.base.errors import NarrationError, SettingError
 from objectstates.narration import Cue, TfidfSvm, load_action, retrieve, write_webvtt
 from objectstates.narration import search as searching
 from objectstates.narration.retrieval import Search

@@ -14,7 +14,7 @@ import av
 import numpy as np
 import pytest
 
-from objectstates.errors import MissingExtraError, NarrationError, SettingError, VideoError
+from objectstates.base.errors import MissingExtraError, NarrationError, SettingError, VideoError
 from objectstates.narration.audio import RATE, read_audio
 from objectstates.narration.speech import (
     Moonshine,
@@ -24,8 +24,8 @@ from objectstates.narration.speech import (
     transcribe,
 )
 from objectstates.narration.subtitles import read_narration
-from objectstates.narration.words import Cue
-from objectstates.sources import find_clips
+from objectstates.narration.transcript import Cue
+from objectstates.video.clip_list import find_clips
 
 SPOKEN = (
     "My neighbour and his family went to the sea last summer. It was very warm.",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from objectstates.errors import NarrationError
+from objectstates.base.errors import NarrationError
 from objectstates.narration.subtitles import (
     SUFFIXES,
     find_narrations,
@@ -14,7 +14,7 @@ from objectstates.narration.subtitles import (
     read_narrations,
     write_webvtt,
 )
-from objectstates.narration.words import Cue
+from objectstates.narration.transcript import Cue
 
 ROLLING = """WEBVTT
 Kind: captions

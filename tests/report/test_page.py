@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks.report import with_videos
 from objectstates import Corpus, JointDiscovery, Result, write_report
-from objectstates.errors import ReportError
-from objectstates.result import SkippedClip
-from objectstates.synthetic import synthetic_corpus
+from objectstates.base.errors import ReportError
+from objectstates.data.result import SkippedClip
+from objectstates.data.synthetic import synthetic_corpus
 from tests.report.scenes import NAMES, make_result
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from objectstates.errors import SettingError
+from objectstates.base.errors import SettingError
 from objectstates.solver.cost import factorise, linear_classifier
 
 

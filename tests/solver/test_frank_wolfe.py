@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from objectstates.formulation import no_action, no_states
+from objectstates.discovery.constraints import no_action, no_states
+from objectstates.solver.block_steps import exact_step
 from objectstates.solver.cost import factorise
 from objectstates.solver.frank_wolfe import full_step, minimise
 from objectstates.solver.oracle import one_row, ordered_states
 from objectstates.solver.problem import JointProblem, make_side, one_hot, vertex
-from objectstates.solver.visits import exact_step
 from tests.solver.problems import (
     all_labellings,
     dense_matrix,

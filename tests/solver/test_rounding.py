@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from objectstates.formulation import no_action, no_states
+from objectstates.discovery.constraints import no_action, no_states
 from objectstates.solver.oracle import one_row, ordered_states
 from objectstates.solver.rounding import joint_rounding
 from tests.solver.problems import all_labellings, random_intervals

@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from objectstates import __version__
+from objectstates.base.errors import ObjectStatesError
 from objectstates.cli import (
     config,
     demo,
@@ -21,7 +22,6 @@ from objectstates.cli import (
     report,
 )
 from objectstates.cli.output import complain
-from objectstates.errors import ObjectStatesError
 
 app = typer.Typer(
     help="Find when a manipulation happens and what the object looks like before and after it.",

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from objectstates.base.errors import ConfigurationError
 from objectstates.cli.configuration import template
-from objectstates.errors import ConfigurationError
 
 config_commands = typer.Typer(help="Write a file of settings.", no_args_is_help=True)
 

@@ -22,8 +22,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import typer
 from typer.models import OptionInfo, ParameterInfo
 
-from objectstates.errors import ConfigurationError
-from objectstates.settings import PAPER
+from objectstates.base.choices import PAPER
+from objectstates.base.errors import ConfigurationError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from objectstates.base.errors import VideoError
+from objectstates.base.storage import made_folder
 from objectstates.cli.configuration import Config, Paper, also_takes, effective
 from objectstates.cli.engine import ray_from
 from objectstates.cli.fit import (
@@ -31,14 +33,12 @@ from objectstates.cli.output import (
     warnings_in_a_line,
 )
 from objectstates.cli.report import reading_videos, report
-from objectstates.errors import VideoError
-from objectstates.storage import made_folder
 
 if TYPE_CHECKING:
-    from objectstates.corpus import Corpus
-    from objectstates.ingest import Report
-    from objectstates.result import Result
-    from objectstates.workspace import Workspace
+    from objectstates.app.workspace import Workspace
+    from objectstates.data.corpus import Corpus
+    from objectstates.data.result import Result
+    from objectstates.ingest.pipeline import Report
 
 STAGES: dict[str, Callable[..., None]] = {"ingest": ingest, "fit": fit, "report": report}
 """The commands that this one runs; their options are its options."""
@@ -95,7 +95,7 @@ class Found:
         observed: Report,
         kept: dict[str, bool],
     ) -> None:
-        from objectstates.inspection import describe_clips
+        from objectstates.app.inspection import describe_clips
 
         self.workspace, self.corpus, self.result = workspace, corpus, result
         self.observed, self.kept = observed, kept
@@ -104,7 +104,7 @@ class Found:
     @property
     def precision(self) -> dict[str, dict[str, float]]:
         """By method, where the truth is known."""
-        from objectstates.inspection import describe_beside_baselines
+        from objectstates.app.inspection import describe_beside_baselines
 
         return describe_beside_baselines(self.result, self.corpus)
 
@@ -143,9 +143,9 @@ class Found:
 
 def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
     """All stages, each with its own line of progress."""
-    from objectstates.sources import find_clips
-    from objectstates.truth import read_truth
-    from objectstates.workspace import Workspace
+    from objectstates.app.workspace import Workspace
+    from objectstates.data.truth import read_truth
+    from objectstates.video.clip_list import find_clips
 
     settings, model = settings_from(options), model_of(options)
     shards, ray_address = options["shards"] if options["out_of_core"] else None, ray_from(options)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from objectstates.settings import Engine
+from objectstates.base.choices import Engine
 
 EngineOption = Annotated[
     Engine,

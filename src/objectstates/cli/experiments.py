@@ -13,7 +13,7 @@ import typer
 from objectstates.cli.output import complain, make_table, print_table, printable, warnings_in_a_line
 
 if TYPE_CHECKING:
-    from objectstates.tables import Table
+    from objectstates.evaluation.tables import Table
 
 
 def reproduce(
@@ -35,10 +35,10 @@ def reproduce(
     fresh: Annotated[bool, typer.Option("--fresh", help="Use no runs that were kept.")] = False,
 ) -> None:
     """Compute the paper's Table 1 from the authors' features, beside the paper's numbers."""
-    from objectstates import experiments
-    from objectstates.baselines import MethodSettings
-    from objectstates.discovery import JointDiscovery
-    from objectstates.tables import write_table
+    from objectstates.discovery.estimator import JointDiscovery
+    from objectstates.evaluation import table1 as experiments
+    from objectstates.evaluation.baselines import MethodSettings
+    from objectstates.evaluation.tables import write_table
 
     settings = MethodSettings(JointDiscovery.paper(nu=nu, seed=seed), runs=runs)
     with warnings_in_a_line(), _watching() as watch:
@@ -96,10 +96,10 @@ def benchmark(
     fresh: Annotated[bool, typer.Option("--fresh", help="Use nothing that was kept.")] = False,
 ) -> None:
     """Compare all methods from end to end on videos whose truth is known."""
-    from objectstates.benchmark import BenchmarkSettings, run_benchmark
-    from objectstates.benchmark.tables import write_tables
-    from objectstates.cache import cache_folder
-    from objectstates.engine import default_processes
+    from objectstates.base.cache import cache_folder
+    from objectstates.evaluation.benchmark import BenchmarkSettings, run_benchmark
+    from objectstates.evaluation.benchmark.tables import write_tables
+    from objectstates.parallel.pool import default_processes
 
     settings = BenchmarkSettings(
         detector=detector,
@@ -129,7 +129,7 @@ def benchmark(
 
 
 def _print_whole(table: Table) -> None:
-    from objectstates.tables import text
+    from objectstates.evaluation.tables import text
 
     # Names of several words are broken between them: there may be many columns.
     names = [re.sub(r"[-_ ]", lambda m: f"{m[0].strip()}\n", name) for name in table.columns[1:]]
@@ -142,7 +142,7 @@ def _print_whole(table: Table) -> None:
 
 def _print_sides(table: Table) -> None:
     """The states' rows, then the action's; the paper's numbers stand below ours."""
-    from objectstates.tables import text
+    from objectstates.evaluation.tables import text
 
     for side, heading in (("states", "State discovery"), ("action", "Action localisation")):
         rows = [row for row in table.rows if row[1] == side]

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from objectstates.base.choices import ExportFormat
 from objectstates.cli.output import complain, show
-from objectstates.settings import ExportFormat
 
 
 def export(
@@ -36,8 +36,8 @@ def export(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write a result for spreadsheets, players, labelling tools, viewers or training."""
+    from objectstates.data.result import Result
     from objectstates.export import export
-    from objectstates.result import Result
 
     options = {
         "videos": videos,

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from objectstates.base.choices import ConstraintName, Labelling, Reject, Solver, Target, TimeUnit
+from objectstates.base.errors import CorpusError, ResultError, SettingError
+from objectstates.base.storage import made_folder
 from objectstates.cli.configuration import Config, Paper, effective
 from objectstates.cli.engine import EngineOption, RayAddress, ray_from
 from objectstates.cli.output import show, warnings_in_a_line
-from objectstates.errors import CorpusError, ResultError, SettingError
-from objectstates.settings import ConstraintName, Labelling, Reject, Solver, Target, TimeUnit
-from objectstates.storage import made_folder
 
 if TYPE_CHECKING:
-    from objectstates.corpus import Corpus
-    from objectstates.discovery import JointDiscovery
-    from objectstates.fitting import FitProgress
-    from objectstates.result import Result
+    from objectstates.data.corpus import Corpus
+    from objectstates.data.result import Result
+    from objectstates.discovery.estimator import JointDiscovery
+    from objectstates.discovery.solver_runs import FitProgress
 
 Source = Annotated[
     Path, typer.Argument(help="A corpus folder, or a features_*.mat of the authors' release.")
@@ -93,7 +93,7 @@ def fit(
     json: AsJson = False,
 ) -> None:
     """Discover the states and the action in all clips of a corpus."""
-    from objectstates.result import ARTEFACT
+    from objectstates.data.result import ARTEFACT
 
     place = ARTEFACT.check_target(out)
     model = model_of(call.params)
@@ -124,8 +124,8 @@ def fit(
 
 def model_of(options: Mapping[str, Any]) -> JointDiscovery:
     """The estimator that the options of the command line describe."""
-    from objectstates.discovery import JointDiscovery
-    from objectstates.torch_support import solver_device
+    from objectstates.base.torch_utils import solver_device
+    from objectstates.discovery.estimator import JointDiscovery
 
     if options["device"] != "cpu":
         solver_device(options["device"])  # before anything is read or observed
@@ -141,8 +141,8 @@ def predict(
     json: AsJson = False,
 ) -> None:
     """Label clips that were not in the fit, with the classifiers it learned."""
-    from objectstates.discovery import JointDiscovery
-    from objectstates.result import ARTEFACT
+    from objectstates.data.result import ARTEFACT
+    from objectstates.discovery.estimator import JointDiscovery
 
     if ARTEFACT.check_target(out) == result.resolve():
         raise ResultError(f"{out} is the model itself: choose another folder for the predictions")
@@ -161,8 +161,8 @@ def inspect(
     json: AsJson = False,
 ) -> None:
     """Say what a corpus or a result holds, and what it lacks."""
-    from objectstates import inspection
-    from objectstates.result import ARTEFACT, Result
+    from objectstates.app import inspection
+    from objectstates.data.result import ARTEFACT, Result
 
     if (path / "result" / ARTEFACT.header).is_file():
         path = path / "result"  # of a folder that discover wrote
@@ -174,8 +174,8 @@ def inspect(
 
 
 def _read(source: Path) -> Corpus:
-    from objectstates.corpus import Corpus
-    from objectstates.interop.authors import read_authors
+    from objectstates.data.corpus import Corpus
+    from objectstates.data.formats.authors import read_authors
 
     if source.is_dir():
         return Corpus.load(source)
@@ -187,7 +187,7 @@ def _read(source: Path) -> Corpus:
 
 
 def _read_without_features(source: Path) -> Corpus:
-    from objectstates.corpus_io import read_without_features
+    from objectstates.data.corpus_io import read_without_features
 
     if not source.is_dir():
         raise CorpusError(f"{source} is no corpus folder, which --out-of-core needs")
@@ -196,7 +196,7 @@ def _read_without_features(source: Path) -> Corpus:
 
 def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:
     """All of the result's header for scripts, what matters of it for people."""
-    from objectstates import inspection
+    from objectstates.app import inspection
 
     facts = {**inspection.describe_result(result), **inspection.describe_precision(result, corpus)}
     if not json:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from objectstates.base.choices import ChunkKind
 from objectstates.cli.configuration import Config, Paper
 from objectstates.cli.engine import EngineOption, RayAddress, ray_from
 from objectstates.cli.output import complain, show
-from objectstates.settings import ChunkKind
 
 if TYPE_CHECKING:
-    from objectstates.ingest import IngestSettings, Progress, Report
+    from objectstates.ingest.pipeline import IngestSettings, Progress, Report
 
 detector_commands = typer.Typer(
     help="Learn a detector from a few dozen boxes, and judge it.", no_args_is_help=True
@@ -80,9 +80,9 @@ def ingest(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Turn videos into the corpus that fit reads."""
-    from objectstates.corpus_io import ARTEFACT, read_without_features
-    from objectstates.ingest import ingest_to, settings_of
-    from objectstates.sources import find_clips
+    from objectstates.data.corpus_io import ARTEFACT, read_without_features
+    from objectstates.ingest.pipeline import ingest_to, settings_of
+    from objectstates.video.clip_list import find_clips
 
     ARTEFACT.check_target(out)
     model = read_without_features(like) if like is not None else None
@@ -116,7 +116,7 @@ def train(
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
 ) -> None:
     """Learn a detector from boxes, on the CPU, in about a minute."""
-    from objectstates.detect import learning
+    from objectstates.detect import fewshot_training as learning
 
     learning.train(labels, object_name, seed=seed).save(out)
     show({"written_to": str(out)}, False)
@@ -130,7 +130,8 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Average precision, and recall at the low threshold that ingest uses."""
-    from objectstates.detect import evaluation, fewshot
+    from objectstates.detect import fewshot
+    from objectstates.detect import metrics as evaluation
 
     scores = evaluation.evaluate(fewshot.load(model), labels, object_name)
     show(
@@ -146,7 +147,7 @@ def evaluate(
 
 def settings_from(options: Mapping[str, Any]) -> IngestSettings:
     """What decides the corpus, of the options of the command line."""
-    from objectstates.ingest import IngestSettings
+    from objectstates.ingest.pipeline import IngestSettings
 
     names = [setting.name for setting in fields(IngestSettings)]
     return IngestSettings(**{name: options[name] for name in names})
@@ -154,8 +155,8 @@ def settings_from(options: Mapping[str, Any]) -> IngestSettings:
 
 def means_from(options: Mapping[str, Any]) -> dict[str, Any]:
     """How a corpus is made, of the options of the command line; none of it changes the corpus."""
-    from objectstates.cache import cache_folder
-    from objectstates.engine import default_processes
+    from objectstates.base.cache import cache_folder
+    from objectstates.parallel.pool import default_processes
 
     cache = options["cache"] or cache_folder() / "ingest"
     return {

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from objectstates.base.choices import TextMethod
+from objectstates.base.errors import NarrationError, SettingError, VideoError
 from objectstates.cli.engine import EngineOption, RayAddress
 from objectstates.cli.output import complain, printable, show
-from objectstates.errors import NarrationError, SettingError, VideoError
-from objectstates.settings import TextMethod
 
 if TYPE_CHECKING:
     from objectstates.narration.retrieval import Scorer
@@ -39,7 +39,7 @@ def transcribe(
     from objectstates.narration.speech import make_recogniser
     from objectstates.narration.speech import transcribe as listen
     from objectstates.narration.subtitles import write_webvtt
-    from objectstates.sources import find_clips
+    from objectstates.video.clip_list import find_clips
 
     targets = _targets([span.video for span in find_clips(videos)], out)
     recogniser = make_recogniser(engine, model, language)
@@ -152,7 +152,7 @@ def retrieve(
         )
     write_clips(out, clips)
     if page is not None:
-        from objectstates.narration.page import write_page
+        from objectstates.narration.heatmap_page import write_page
 
         write_page(
             page, clips, scorer, f"Where they say: {phrase or action or positive}".replace("_", " ")
@@ -198,7 +198,7 @@ def _scorer(
         classifier: SentenceClassifier = TfidfSvm()
     else:
         from objectstates.narration.embeddings import EmbeddingSvm, PhraseMatcher
-        from objectstates.narration.encoder import SentenceEncoder
+        from objectstates.narration.sentence_encoder import SentenceEncoder
 
         encoder = SentenceEncoder(model)
         if sentences is None:

@@ -22,8 +22,8 @@ def report(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write one HTML page that shows what was found, with pictures from the videos."""
+    from objectstates.data.result import Result
     from objectstates.report.page import check_target, write_report
-    from objectstates.result import Result
 
     check_target(out)
     found = Result.load(result)

@@ -37,8 +37,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from objectstates.errors import DetectorError
-from objectstates.video import VIDEO_SUFFIXES
+from objectstates.base.errors import DetectorError
+from objectstates.video.reader import VIDEO_SUFFIXES
 
 SUFFIXES = (".json", ".csv", ".txt", ".xml")
 

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.sources import ClipSpan
-from objectstates.video import Frame, VideoInfo
+from objectstates.video.clip_list import ClipSpan
+from objectstates.video.reader import Frame, VideoInfo
 
 Boxes = npt.NDArray[np.float32]
 

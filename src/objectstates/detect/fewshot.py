@@ -24,7 +24,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.errors import DetectorError
 from objectstates.detect.detections import Detections
+from objectstates.detect.nms import suppress
 from objectstates.detect.proposals import (
     GRID,
     dense_boxes,
@@ -32,11 +34,9 @@ from objectstates.detect.proposals import (
     integral,
     score_boxes,
 )
-from objectstates.detect.suppression import suppress
-from objectstates.errors import DetectorError
 from objectstates.features.backbones import Backbone, load_backbone
-from objectstates.sources import ClipSpan
-from objectstates.video import Frame, Image, VideoInfo
+from objectstates.video.clip_list import ClipSpan
+from objectstates.video.reader import Frame, Image, VideoInfo
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from objectstates.base.errors import LabelError
+from objectstates.data.truth import Array, ClipTruth
 from objectstates.detect.labels import LabelledImage, Labels
-from objectstates.errors import LabelError
-from objectstates.sources import ClipSpan
-from objectstates.truth import Array, ClipTruth
+from objectstates.video.clip_list import ClipSpan
 
 TRAIN_FRAMES = 8
 """Labelled frames of a clip to train on: what someone would draw by hand."""

@@ -18,8 +18,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.errors import LabelError, VideoError
-from objectstates.video import Frame, Image, probe, read_frames
+from objectstates.base.errors import LabelError, VideoError
+from objectstates.video.reader import Frame, Image, probe, read_frames
 
 Boxes = npt.NDArray[np.float32]
 

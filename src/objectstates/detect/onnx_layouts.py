@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.errors import DetectorError
+from objectstates.base.errors import DetectorError
 
 Floats = npt.NDArray[np.float32]
 Outputs = Sequence[npt.NDArray[Any]]

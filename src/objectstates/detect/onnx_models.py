@@ -25,12 +25,12 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from objectstates.base.errors import DetectorError, SettingError
 from objectstates.detect.detections import Boxes, Detections
+from objectstates.detect.nms import best_detections
 from objectstates.detect.onnx_layouts import Floats, Size, recognise
-from objectstates.detect.suppression import best_detections
-from objectstates.errors import DetectorError, SettingError
-from objectstates.sources import ClipSpan
-from objectstates.video import Frame, Image, VideoInfo
+from objectstates.video.clip_list import ClipSpan
+from objectstates.video.reader import Frame, Image, VideoInfo
 
 VERSION = 1
 """Raise it when the same graph and frames may give other boxes: it is part of fingerprints."""

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.compiled import compiled
+from objectstates.base.jit import compiled
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]

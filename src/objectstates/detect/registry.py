@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from objectstates.base.errors import SettingError
 from objectstates.detect.detections import Detector
-from objectstates.errors import SettingError
-from objectstates.sources import ClipSpan
+from objectstates.video.clip_list import ClipSpan
 
 SPECS = {
     "boxes:FILE": "boxes that you have: COCO JSON, MOT CSV, CVAT video XML, or a folder of them",
@@ -41,7 +41,7 @@ def load_detector(
     kind, _, name = spec.partition(":")
     match kind, bool(name):
         case "boxes", True:
-            from objectstates.detect.boxes import BoxesDetector
+            from objectstates.detect.file_boxes import BoxesDetector
 
             boxes = BoxesDetector(name, object_name, threshold=threshold)
             boxes.check(clips)
@@ -75,7 +75,7 @@ def load_detector(
                 name, object_name, threshold=threshold, device=device, threads=threads
             )
         case "motion", False:
-            from objectstates.detect.motion import MotionDetector
+            from objectstates.detect.change_detector import MotionDetector
 
             return MotionDetector()
     listed = "\n".join(f"  {known}: {what}" for known, what in SPECS.items())

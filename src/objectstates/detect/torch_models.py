@@ -14,18 +14,18 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from objectstates.detect.detections import Detections
-from objectstates.detect.suppression import best_detections
-from objectstates.errors import DetectorError, SettingError
-from objectstates.sources import ClipSpan
-from objectstates.torch_support import (
+from objectstates.base.errors import DetectorError, SettingError
+from objectstates.base.torch_utils import (
     cpu_threads,
     loading,
     needs_extra,
     torch_device,
     weights_digest,
 )
-from objectstates.video import Frame, Image, VideoInfo
+from objectstates.detect.detections import Detections
+from objectstates.detect.nms import best_detections
+from objectstates.video.clip_list import ClipSpan
+from objectstates.video.reader import Frame, Image, VideoInfo
 
 VERSION = 1
 """Raise it when the same network and frames may give other boxes: it is part of fingerprints."""

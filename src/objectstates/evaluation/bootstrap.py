@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from objectstates.corpus import Array
+from objectstates.data.corpus import Array
 
 DRAWS = 10_000
 LEVEL = 0.95

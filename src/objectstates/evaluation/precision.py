@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from objectstates.corpus import UNKNOWN, Array, Corpus
+from objectstates.data.corpus import UNKNOWN, Array, Corpus
+from objectstates.data.result import Result, SkippedClip
 from objectstates.evaluation.bootstrap import Comparison, interval, macro_mean, paired
-from objectstates.result import Result, SkippedClip
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from objectstates.clips import Box
-from objectstates.errors import ExportError
+from objectstates.base.errors import ExportError
+from objectstates.data.clips import Box
 from objectstates.export.findings import Findings, FoundClip, FoundTracklet
 from objectstates.export.names import number
 from objectstates.export.sampling import check_fps, sample_times, write_jpeg

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from objectstates.clips import Box
-from objectstates.errors import ExportError, SettingError
+from objectstates.base.errors import ExportError, SettingError
+from objectstates.data.clips import Box
 from objectstates.export.findings import Findings, FoundClip, FoundTracklet
 from objectstates.export.names import Names, safe_name
 from objectstates.export.sampling import check_fps, sample_times, write_jpeg
 from objectstates.export.videos import seen_videos
-from objectstates.video import Image
+from objectstates.video.reader import Image
 
 FOLDERS = ("state1", "action", "state2")
 

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from objectstates.clips import Box
-from objectstates.corpus import Array
-from objectstates.errors import VideoError
+from objectstates.base.errors import VideoError
+from objectstates.data.clips import Box
+from objectstates.data.corpus import Array
 from objectstates.export.findings import Action, Findings
 from objectstates.export.names import xml_text
 from objectstates.export.videos import NEAR, SeenVideo, seen_videos

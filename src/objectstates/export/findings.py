@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from objectstates.clips import Clip, Tracklet
-from objectstates.errors import ExportError
-from objectstates.result import Result
+from objectstates.base.errors import ExportError
+from objectstates.data.clips import Clip, Tracklet
+from objectstates.data.result import Result
 
 GAP = 0.1
 """Seconds between two tracklets of the same state that are still told as one segment."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from objectstates.clips import Box
+from objectstates.data.clips import Box
 from objectstates.export.findings import Findings, FoundClip
 from objectstates.export.names import number
 from objectstates.export.videos import SeenVideo, seen_videos

@@ -8,7 +8,7 @@ import unicodedata
 from itertools import chain, count
 from pathlib import PurePath
 
-from objectstates.video import VIDEO_SUFFIXES
+from objectstates.video.reader import VIDEO_SUFFIXES
 
 _LONGEST = 100
 """Bytes; file systems take 255, and suffixes and numbers are to come."""

@@ -12,11 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from objectstates.errors import ExportError, SettingError
-from objectstates.storage import Artefact
+from objectstates.base.errors import ExportError, SettingError
+from objectstates.base.storage import Artefact
 
 if TYPE_CHECKING:
-    from objectstates.result import Result
+    from objectstates.data.result import Result
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import cv2
 
-from objectstates.errors import SettingError
-from objectstates.video import Image
+from objectstates.base.errors import SettingError
+from objectstates.video.reader import Image
 
 
 def sample_times(times: Iterable[float], fps: float) -> list[float]:

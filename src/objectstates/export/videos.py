@@ -9,12 +9,12 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from objectstates.clips import Box
-from objectstates.corpus import Array
-from objectstates.errors import ExportError, VideoError
+from objectstates.base.errors import ExportError, VideoError
+from objectstates.data.clips import Box
+from objectstates.data.corpus import Array
 from objectstates.export.findings import Findings, FoundClip, FoundTracklet
 from objectstates.export.names import Names, video_stem
-from objectstates.video import Frame, VideoInfo, probe, read_frames
+from objectstates.video.reader import Frame, VideoInfo, probe, read_frames
 
 NEAR = 0.5
 """Seconds from a wanted time to a frame that may still stand for it."""

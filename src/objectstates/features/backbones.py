@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.errors import SettingError
+from objectstates.base.errors import SettingError
 
 Images = npt.NDArray[np.uint8]
 """(B, H, W, 3) RGB frames of one size."""

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.errors import SettingError
-from objectstates.rows import Rows
+from objectstates.base.errors import SettingError
+from objectstates.base.row_table import Rows
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]

@@ -16,7 +16,7 @@ from os import PathLike
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.errors import CorpusError, SettingError
+from objectstates.base.errors import CorpusError, SettingError
 
 Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from objectstates.cache import cache_folder, write_atomically
-from objectstates.errors import SettingError
+from objectstates.base.cache import cache_folder, write_atomically
+from objectstates.base.errors import SettingError
 from objectstates.features import lite0_weights
 from objectstates.features.backbones import FeatureMap, Frames, Images, check_images, padded
-from objectstates.features.looks import HostLook
+from objectstates.features.feature_maps import HostLook
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto

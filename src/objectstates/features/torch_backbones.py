@@ -18,11 +18,8 @@ from weakref import WeakSet
 
 import numpy as np
 
-from objectstates.errors import BackboneError, SettingError
-from objectstates.features.backbones import FeatureMap, Frames, Images, Look, check_images
-from objectstates.features.looks import HALF_MAX
-from objectstates.features.torch_looks import Side, TorchLook
-from objectstates.torch_support import (
+from objectstates.base.errors import BackboneError, SettingError
+from objectstates.base.torch_utils import (
     cpu_threads,
     is_page_locked,
     loading,
@@ -30,6 +27,9 @@ from objectstates.torch_support import (
     torch_device,
     weights_digest,
 )
+from objectstates.features.backbones import FeatureMap, Frames, Images, Look, check_images
+from objectstates.features.feature_maps import HALF_MAX
+from objectstates.features.torch_feature_maps import Side, TorchLook
 
 PART = 128
 """Frames per pass; more take memory, which videos side by side share."""

@@ -18,8 +18,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.compiled import compiled
-from objectstates.errors import SettingError
+from objectstates.base.errors import SettingError
+from objectstates.base.jit import compiled
 from objectstates.features.flow import FlowStep
 
 Floats32 = npt.NDArray[np.float32]

@@ -14,7 +14,7 @@ from objectstates.narration.subtitles import (
     read_narrations,
     write_webvtt,
 )
-from objectstates.narration.words import Cue, Narration
+from objectstates.narration.transcript import Cue, Narration
 
 __all__ = [
     "Cue",

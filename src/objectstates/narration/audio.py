@@ -12,8 +12,8 @@ import numpy.typing as npt
 from av.audio.frame import AudioFrame
 from av.container import InputContainer
 
-from objectstates.errors import NarrationError
-from objectstates.video import as_video_error
+from objectstates.base.errors import NarrationError
+from objectstates.video.reader import as_video_error
 
 RATE = 16_000
 """Samples per second: what recognisers of speech were trained on."""

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.errors import SettingError
+from objectstates.base.errors import SettingError
 from objectstates.narration.retrieval import WINDOW
 from objectstates.narration.sentences import Sentences
+from objectstates.narration.transcript import Narration, tokens
 from objectstates.narration.windows import Floats, Windows, window_starts
-from objectstates.narration.words import Narration, tokens
 
 STRIDE = 3
 """Words between windows: vectors cost milliseconds each, and neighbours mean the same."""

@@ -19,11 +19,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from objectstates.cache import write_atomically
-from objectstates.errors import NarrationError, SettingError
+from objectstates.base.cache import write_atomically
+from objectstates.base.errors import NarrationError, SettingError
 from objectstates.narration.sentences import Sentences
+from objectstates.narration.transcript import Narration, normalised, tokens
 from objectstates.narration.windows import Floats, Windows, bigram_ids, slide, window_starts
-from objectstates.narration.words import Narration, normalised, tokens
 
 WINDOW = 10
 """Words in a window, as in the paper."""

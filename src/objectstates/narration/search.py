@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from objectstates.engine import Outcome, Tick, run_all
-from objectstates.errors import NarrationError
+from objectstates.base.errors import NarrationError
 from objectstates.narration.retrieval import Ranking, Retrieved, Search
 from objectstates.narration.subtitles import Reader
-from objectstates.narration.words import Narration
+from objectstates.narration.transcript import Narration
+from objectstates.parallel.pool import Outcome, Tick, run_all
 
 FILES_AT_A_TIME = 64
 

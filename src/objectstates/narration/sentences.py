@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.errors import NarrationError
+from objectstates.base.errors import NarrationError
 from objectstates.narration.subtitles import decode
-from objectstates.narration.words import tokens
+from objectstates.narration.transcript import tokens
 
 _LANGUAGE = resources.files("objectstates.narration") / "language"
 _COMMENT = "#"

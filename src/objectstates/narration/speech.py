@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from objectstates.errors import NarrationError, SettingError
+from objectstates.base.errors import NarrationError, SettingError
+from objectstates.base.torch_utils import loading, needs_extra
 from objectstates.narration.audio import RATE, Samples, read_audio
-from objectstates.narration.words import Cue
-from objectstates.torch_support import loading, needs_extra
+from objectstates.narration.transcript import Cue
 
 ENGINES = ("moonshine", "whisper")
 

@@ -20,10 +20,17 @@ from typing import Any
 
 import pysubs2
 
-from objectstates.cache import write_atomically
-from objectstates.errors import NarrationError
-from objectstates.narration.words import Cue, Narration, in_order, normalised, split_words, spread
-from objectstates.video import VIDEO_SUFFIXES
+from objectstates.base.cache import write_atomically
+from objectstates.base.errors import NarrationError
+from objectstates.narration.transcript import (
+    Cue,
+    Narration,
+    in_order,
+    normalised,
+    split_words,
+    spread,
+)
+from objectstates.video.reader import VIDEO_SUFFIXES
 
 SUFFIXES = (".ass", ".json", ".json3", ".srt", ".ssa", ".ttml", ".txt", ".vtt")
 

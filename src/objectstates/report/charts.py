@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from objectstates.corpus import Array
-from objectstates.report.facts import ClipFacts
+from objectstates.data.corpus import Array
+from objectstates.report.clip_view import ClipFacts
 
 _WIDTH, _HEIGHT = 380, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 12, 28

@@ -19,13 +19,13 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from objectstates import __version__
-from objectstates.engine import default_processes
-from objectstates.errors import ReportError
-from objectstates.report import story
+from objectstates.base.errors import ReportError
+from objectstates.data.result import Result
+from objectstates.parallel.pool import default_processes
+from objectstates.report import summary_text as story
 from objectstates.report.charts import average_clip
-from objectstates.report.facts import KINDS, ClipFacts, Moment, as_json, gather
-from objectstates.report.pictures import Album, Picture, Plan, Wanted, mean_picture, take
-from objectstates.result import Result
+from objectstates.report.clip_view import KINDS, ClipFacts, Moment, as_json, gather
+from objectstates.report.frames import Album, Picture, Plan, Wanted, mean_picture, take
 
 N_STARS = 4  # clips that are shown large, at the top
 N_CROPS = 23  # crops per state in the montage

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas, lapack
 
-from objectstates.compiled import compiled_exactly
-from objectstates.errors import SettingError
+from objectstates.base.errors import SettingError
+from objectstates.base.jit import compiled_exactly
 from objectstates.solver.oracle import Floats
 
 TOO_LARGE = (

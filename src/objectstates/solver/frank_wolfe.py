@@ -28,7 +28,8 @@ from typing import Literal
 
 import numpy as np
 
-from objectstates.settings import Solver
+from objectstates.base.choices import Solver
+from objectstates.solver.block_steps import STEPS_PER_VISIT, exact_step, sweep, with_room
 from objectstates.solver.oracle import Constraints, Floats, Labels, label_clips
 from objectstates.solver.problem import (
     Iterate,
@@ -44,7 +45,6 @@ from objectstates.solver.problem import (
     state_pull,
     vertex,
 )
-from objectstates.solver.visits import STEPS_PER_VISIT, exact_step, sweep, with_room
 
 UNCOUPLED_PASSES = 10  # block passes on f and g alone
 GROWING_PASSES = 40  # block passes while the coupling grows ...

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.compiled import compiled_exactly
+from objectstates.base.jit import compiled_exactly
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.compiled import compiled_exactly, compiled_into_callers
+from objectstates.base.jit import compiled_exactly, compiled_into_callers
 from objectstates.solver.cost import ClusteringCost
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
 

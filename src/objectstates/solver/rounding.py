@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from objectstates.compiled import compiled_exactly
+from objectstates.base.jit import compiled_exactly
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
 
 

@@ -1,0 +1,436 @@
+"""A corpus on disk: Parquet tables and a JSON header (the format is told in ``corpus.py``)."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from objectstates.base.errors import CorpusError
+from objectstates.base.storage import Artefact
+from objectstates.data.corpus import (
+    UNKNOWN,
+    Array,
+    Chunks,
+    Corpus,
+    Tracklets,
+    as_flags,
+    as_labels,
+    check_features,
+)
+
+ARTEFACT = Artefact(
+    header="corpus.json",
+    version=1,
+    files=frozenset({"clips.parquet", "tracklets.parquet", "chunks.parquet", "arrays.npz"}),
+    error=CorpusError,
+)
+
+ARRAYS = "arrays.npz"
+_NO_FEATURES = {"feature_size": 0}
+_MOST_ROWS = 256  # in a row group; writers and readers hold a few groups beside the corpus
+_GROUP_BYTES = 2 << 20  # and about the most of features: to write them takes ten times as much
+_PAGE_BYTES = 1 << 16  # of a row group, several of which are held while they are written
+_BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePieces:
+    """Features that come in pieces, in the order of the rows they describe.
+
+    size : numbers in a feature; ``pieces`` : (n, size) each, with any number n of rows.
+    """
+
+    size: int
+    pieces: Iterable[Array]
+
+    def groups(self) -> Iterator[Array]:
+        """The same rows as float32, a row group at a time, each in the memory of the last."""
+        rows = np.clip(_GROUP_BYTES // (4 * max(self.size, 1)), 16, _MOST_ROWS)
+        group = np.empty((int(rows), self.size), np.float32)
+        filled = 0
+        for piece in self.pieces:
+            done = 0
+            while done < len(piece):
+                some = piece[done : done + len(group) - filled]
+                group[filled : filled + len(some)] = some
+                done, filled = done + len(some), filled + len(some)
+                if filled == len(group):
+                    yield group
+                    filled = 0
+        yield group[:filled]
+
+
+def write_corpus(corpus: Corpus, path: Path) -> None:
+    """Write ``corpus`` as the folder ``path``, whole or not at all."""
+    features = [
+        FeaturePieces(table.features.shape[1], [table.features])
+        for table in (corpus.tracklets, corpus.chunks)
+    ]
+    write_with_features(corpus, path, *features)
+
+
+def write_with_features(
+    corpus: Corpus, path: Path, of_tracklets: FeaturePieces, of_chunks: FeaturePieces
+) -> None:
+    """Write ``corpus``, whose own features do not count, with features never all in memory."""
+    with ARTEFACT.writing(path) as folder:
+        tracklets, chunks = corpus.tracklets, corpus.chunks
+        header = {
+            "clips": len(corpus),
+            "tracklets": {"rows": len(tracklets.start), "feature_size": of_tracklets.size},
+            "chunks": {"rows": len(chunks.start), "feature_size": of_chunks.size},
+            "info": corpus.info,
+        }
+        ARTEFACT.write_header(folder, header)
+        if corpus.arrays:
+            np.savez(folder / ARRAYS, allow_pickle=False, **corpus.arrays)
+        clips = {
+            "clip": pa.array(corpus.clip_ids, pa.string()),
+            "video": pa.array(corpus.videos, pa.string()),
+            "start": pa.array([s and s[0] for s in corpus.spans], pa.float64()),
+            "end": pa.array([s and s[1] for s in corpus.spans], pa.float64()),
+        }
+        pq.write_table(pa.table(clips), folder / "clips.parquet")
+        boxes = pa.StructArray.from_arrays(
+            [
+                pa.array(column, field.type)
+                for column, field in zip(tracklets.boxes.T, _BOX, strict=True)
+            ],
+            fields=list(_BOX),
+        )
+        _write(folder / "tracklets.parquet", corpus, tracklets, of_tracklets, {
+            "score": pa.array(tracklets.score),
+            "allowed_1": pa.array(tracklets.allowed[:, 0]),
+            "allowed_2": pa.array(tracklets.allowed[:, 1]),
+            "boxes": pa.ListArray.from_arrays(pa.array(tracklets.box_offsets, pa.int32()), boxes),
+        })  # fmt: skip
+        _write(folder / "chunks.parquet", corpus, chunks, of_chunks, {
+            "allowed": pa.array(chunks.allowed),
+        })  # fmt: skip
+
+
+def _write(
+    path: Path,
+    corpus: Corpus,
+    table: Tracklets | Chunks,
+    features: FeaturePieces,
+    more: dict[str, Any],
+) -> None:
+    owner = np.repeat(np.arange(len(corpus), dtype=np.int32), np.diff(table.offsets))
+    columns = pa.table({
+        "clip": pa.DictionaryArray.from_arrays(owner, pa.array(corpus.clip_ids, pa.string())),
+        "start": pa.array(table.start),
+        "end": pa.array(table.end),
+        "time": pa.array(table.time),
+        "label": pa.array(table.label, mask=table.label == UNKNOWN),
+        **more,
+    })  # fmt: skip
+    schema = columns.schema
+    if features.size:
+        schema = schema.append(pa.field("feature", pa.list_(pa.float32(), features.size)))
+    compression = {name: "NONE" if name == "feature" else "SNAPPY" for name in schema.names}
+    kind = "tracklet" if isinstance(table, Tracklets) else "chunk"
+    done = 0
+    with pq.ParquetWriter(
+        path, schema, use_dictionary=["clip"], compression=compression, data_page_size=_PAGE_BYTES
+    ) as writer:
+        for group in features.groups():
+            check_features(kind, table, corpus.clip_ids, done, group)
+            rows = columns.slice(done, len(group))
+            if features.size:
+                flat = pa.array(group.ravel())
+                lists = pa.FixedSizeListArray.from_arrays(flat, features.size)
+                rows = rows.append_column(schema.field("feature"), lists)
+            if len(group) or not done:
+                writer.write_table(rows)
+                pa.default_memory_pool().release_unused()  # or it keeps several groups' worth
+            done += len(group)
+    if done != len(table.start):
+        raise CorpusError(f"{path}: there are {done} features for {len(table.start)} {kind}s")
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """The header alone: enough to say what a corpus holds without reading it."""
+    return ARTEFACT.read_header(path)
+
+
+def read_corpus(path: Path) -> Corpus:
+    """Read and validate the corpus folder ``path``."""
+    return _validated(path, read_header(path))
+
+
+def read_without_features(path: Path) -> Corpus:
+    """The same corpus without its features, which are not read (:class:`StoredFeatures` does)."""
+    header = read_header(path)
+    return _validated(path, {**header, "tracklets": _NO_FEATURES, "chunks": _NO_FEATURES})
+
+
+def _validated(path: Path, header: dict[str, Any]) -> Corpus:
+    try:
+        return _read(path, header)
+    except CorpusError as problem:
+        named = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
+        raise CorpusError(named) from None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, pa.ArrowException) as problem:
+        # A damaged or foreign table fails wherever its bytes lead the reader.
+        raise CorpusError(f"{path} cannot be read ({problem}): make it again") from problem
+
+
+def _read(path: Path, header: dict[str, Any]) -> Corpus:
+    with _Table(path / "clips.parquet") as clips:
+        ids = clips.required("clip").to_pylist()
+        videos = clips.optional("video", [None] * len(ids))
+        starts = clips.optional("start", [None] * len(ids))
+        ends = clips.optional("end", [None] * len(ids))
+    spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
+    with _Table(path / "tracklets.parquet") as table:
+        tracklets = _read_tracklets(table, ids, _featureless(header, "tracklets"))
+    with _Table(path / "chunks.parquet") as table:
+        chunks = _read_chunks(table, ids, _featureless(header, "chunks"))
+    return Corpus(
+        tuple(ids),
+        tracklets,
+        chunks,
+        tuple(videos),
+        tuple(spans),
+        header.get("info") or {},
+        _read_arrays(path / ARRAYS),
+    )
+
+
+class StoredFeatures:
+    """The features of a corpus folder's tracklets or chunks, read a few rows at a time.
+
+    rows : sorted indices of the rows that count, (n,); row i of the features is that of rows[i].
+    """
+
+    def __init__(
+        self, path: Path, kind: Literal["tracklets", "chunks"], rows: Array | None = None
+    ) -> None:
+        self._path = path / f"{kind}.parquet"
+        with _Table(self._path) as table:
+            size, n_rows, self._groups = table.feature_size(), table.n_rows, table.group_offsets()
+        self._rows = rows
+        self.shape = (n_rows if rows is None else len(rows), size)
+
+    def read(self, lo: int, hi: int) -> Array:
+        """The rows lo to hi, as float32."""
+        if lo >= hi:
+            return np.empty((0, self.shape[1]), np.float32)
+        wanted = np.arange(lo, hi) if self._rows is None else self._rows[lo:hi]
+        first, last = np.searchsorted(self._groups, wanted[[0, -1]], side="right") - 1
+        with _Table(self._path) as table:
+            found = table.feature_groups(range(first, last + 1), self.shape[1])
+        rows: Array = found[wanted - self._groups[first]]
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(bad):
+            raise CorpusError(
+                f"{self._path}, row {wanted[bad[0]]}: feature has values that are not finite (NaN "
+                "or infinite): mend or drop it"
+            )
+        return rows
+
+
+def _read_arrays(path: Path) -> dict[str, Array]:
+    if not path.exists():
+        return {}
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as problem:
+        raise CorpusError(f"{path} cannot be read ({problem}): make the corpus again") from problem
+
+
+def _read_tracklets(table: _Table, ids: list[str], featureless: bool) -> Tracklets:
+    n = table.n_rows
+    start, end = table.numbers("start"), table.numbers("end")
+    allowed = [table.numbers(name, np.ones(n)) for name in ("allowed_1", "allowed_2")]
+    boxes, box_offsets = table.boxes()
+    return Tracklets(
+        offsets=table.clip_offsets(ids),
+        start=start,
+        end=end,
+        time=table.numbers("time", (start + end) / 2),
+        score=table.numbers("score", np.ones(n)),
+        allowed=as_flags("tracklets: allowed", np.stack(allowed, axis=1), (n, 2)),
+        label=as_labels("tracklets: label", table.numbers("label", _unknown(n), UNKNOWN), n, 3),
+        features=np.empty((n, 0), np.float32) if featureless else table.features(),
+        boxes=boxes,
+        box_offsets=box_offsets,
+    )
+
+
+def _read_chunks(table: _Table, ids: list[str], featureless: bool) -> Chunks:
+    n = table.n_rows
+    start, end = table.numbers("start"), table.numbers("end")
+    return Chunks(
+        offsets=table.clip_offsets(ids),
+        start=start,
+        end=end,
+        time=table.numbers("time", (start + end) / 2),
+        allowed=as_flags("chunks: allowed", table.numbers("allowed", np.ones(n)), (n,)),
+        label=as_labels("chunks: label", table.numbers("label", _unknown(n), UNKNOWN), n, 1),
+        features=np.empty((n, 0), np.float32) if featureless else table.features(),
+    )
+
+
+def _featureless(header: dict[str, Any], kind: str) -> bool:
+    """Whether the rows were written without features; then the header says so."""
+    facts = header.get(kind)
+    return isinstance(facts, dict) and facts.get("feature_size") == 0
+
+
+def _unknown(n: int) -> Array:
+    return np.full(n, UNKNOWN, np.float64)
+
+
+class _Table:
+    """One Parquet file of a corpus, with errors that name it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = pq.ParquetFile(path, memory_map=True)
+        except FileNotFoundError:
+            raise CorpusError(f"{path} is missing: make the corpus again") from None
+        except (OSError, pa.ArrowException) as problem:
+            raise CorpusError(f"{path} cannot be read as Parquet: {problem}") from problem
+
+    def __enter__(self) -> _Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    def column(self, name: str) -> Any:
+        """A column, or None where the table has none of that name."""
+        if name not in self._file.schema_arrow.names:
+            return None
+        try:
+            return self._file.read([name]).column(name)
+        except (OSError, pa.ArrowException) as problem:
+            raise CorpusError(f"{self.path}: column {name} cannot be read: {problem}") from problem
+
+    def required(self, name: str) -> Any:
+        column = self.column(name)
+        if column is None:
+            raise CorpusError(f"{self.path} has no column {name!r}, which every corpus needs")
+        return column
+
+    def optional(self, name: str, default: list[Any]) -> list[Any]:
+        column = self.column(name)
+        return default if column is None else list(column.to_pylist())
+
+    def numbers(
+        self, name: str, default: Array | None = None, missing: float | None = None
+    ) -> Array:
+        """A column as float64; nulls (and NaN) become ``missing``, or are an error without one."""
+        column = self.required(name) if default is None else self.column(name)
+        if column is None:
+            return default if default is not None else np.empty(0)
+        try:
+            values = column.cast(pa.float64())
+        except pa.ArrowException as problem:
+            raise CorpusError(f"{self.path}: column {name} must be numbers") from problem
+        if missing is not None:
+            values = values.fill_null(missing)
+        elif values.null_count:
+            raise CorpusError(f"{self.path}: column {name} has rows without a value")
+        numbers = np.asarray(values.to_numpy(), np.float64)
+        return numbers if missing is None else np.nan_to_num(numbers, nan=missing)
+
+    def clip_offsets(self, ids: list[str]) -> Array:
+        """Where each clip's rows begin; they must stand together, in the order of the clips."""
+        names = self.required("clip").to_pylist()
+        position = {clip_id: n for n, clip_id in enumerate(ids)}
+        for name in set(names) - set(position):
+            raise CorpusError(f"{self.path}: clip {name!r} is not in clips.parquet")
+        owners = np.array([position[name] for name in names], np.int64)
+        if (np.diff(owners) < 0).any():
+            raise CorpusError(
+                f"{self.path}: rows must stand in the order of clips.parquet, each clip's together"
+            )
+        return np.searchsorted(owners, np.arange(len(ids) + 1)).astype(np.int64)
+
+    def boxes(self) -> tuple[Array, Array]:
+        """All boxes (B, 5), and where those of each row begin, (n + 1,)."""
+        column = self.column("boxes")
+        if column is None or not self.n_rows:
+            return np.empty((0, 5)), np.zeros(self.n_rows + 1, np.int64)
+        try:
+            lists = column.cast(pa.list_(_BOX)).combine_chunks()
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise CorpusError(
+                f"{self.path}: boxes must be lists of time, x1, y1, x2, y2"
+            ) from problem
+        counts = np.asarray(lists.value_lengths().fill_null(0).to_numpy(), np.int64)
+        rows = lists.flatten()
+        columns = [rows.field(field.name).to_numpy(zero_copy_only=False) for field in _BOX]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return np.stack(columns, axis=1).astype(np.float64), offsets
+
+    def features(self) -> Array:
+        """The features (n, d) as float32, copied group by group so that they are held once."""
+        if "feature" not in self._file.schema_arrow.names:
+            raise CorpusError(f"{self.path} has no column 'feature', which every corpus needs")
+        features: Array | None = None
+        done = 0
+        for batch in self._file.iter_batches(_MOST_ROWS, columns=["feature"]):
+            rows = self._feature_rows(
+                batch.column(0), None if features is None else features.shape[1]
+            )
+            if features is None:
+                features = np.empty((self.n_rows, rows.shape[1]), np.float32)
+            features[done : done + len(rows)] = rows
+            done += len(rows)
+        if features is None:  # no rows: only the schema may tell the size
+            kind = self._file.schema_arrow.field("feature").type
+            size = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
+            return np.empty((0, size), np.float32)
+        return features
+
+    def feature_size(self) -> int:
+        """How many numbers a feature has; 0 without any rows."""
+        if "feature" not in self._file.schema_arrow.names:
+            raise CorpusError(f"{self.path} has no column 'feature', which every corpus needs")
+        for batch in self._file.iter_batches(1, columns=["feature"]):
+            return int(self._feature_rows(batch.column(0), None).shape[1])
+        return 0
+
+    def group_offsets(self) -> Array:
+        """The first row of each row group, and the number of rows, (groups + 1,)."""
+        facts = self._file.metadata
+        counts = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    def feature_groups(self, groups: range, size: int) -> Array:
+        """The features of some row groups, (n, size) as float32."""
+        try:
+            column = self._file.read_row_groups(list(groups), columns=["feature"]).column(0)
+        except (OSError, pa.ArrowException) as problem:
+            raise CorpusError(f"{self.path}: column feature cannot be read: {problem}") from problem
+        return np.concatenate([self._feature_rows(chunk, size) for chunk in column.chunks])
+
+    def _feature_rows(self, column: Any, size: int | None) -> Array:
+        try:
+            if column.null_count:
+                raise CorpusError(f"{self.path}: some rows have no feature")
+            if size is None:
+                size = len(column[0])
+            column = column.cast(pa.list_(pa.float32(), size))
+            return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(-1, size)
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise CorpusError(
+                f"{self.path}: features must be lists of float32 numbers, all of one size"
+            ) from problem

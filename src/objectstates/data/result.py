@@ -1,0 +1,306 @@
+"""What a discovery found, in memory and on disk.
+
+A result is a folder::
+
+    result.json         format version, settings, versions, objective, certificate, skipped clips
+    clips.parquet       clip, action_chunk (index within the clip), action_time, action_start,
+                        action_end (s), action_score, confidence
+    tracklets.parquet   clip, tracklet (index within the clip), start, end, state, score_1, score_2
+    chunks.parquet      clip, chunk (index within the clip), start, end, action, score
+    classifiers.npz     the learned classifiers, absent sides left out; no pickle
+    corpus/             the clips that were looked at, without their features: videos, boxes, truth
+
+So it tells by itself all that a report or an export needs. Clips that were left out have no rows;
+``result.json`` names them and says why, and also those that have rows but were not learned from.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from objectstates.base.errors import CorpusError, ResultError
+from objectstates.base.storage import Artefact
+from objectstates.data.corpus import Array, Corpus
+
+ARTEFACT = Artefact(
+    header="result.json",
+    version=2,
+    files=frozenset(
+        {"clips.parquet", "tracklets.parquet", "chunks.parquet", "classifiers.npz", "corpus"}
+    ),
+    error=ResultError,
+)
+_STATES = {"state": 2, "action": 1}  # columns of each classifier
+
+
+@dataclass(frozen=True)
+class SkippedClip:
+    """A clip that was left out, and why."""
+
+    clip: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """Linear scores X W + b of one side.
+
+    n_rows : how many rows it was learned on.
+    scale : what it was divided by, so that 1 stands for a row like those labelled (see
+        ``solver/held_out.py``); the larger, the better the clips foretold each other's labels.
+    """
+
+    weights: Array  # (d, K)
+    bias: Array  # (K,)
+    n_rows: int
+    scale: Array  # (K,)
+
+    def scores(self, features: Array) -> Array:
+        """(M, K) scores of features (M, d), in float64."""
+        scores = np.empty((len(features), len(self.bias)))
+        for first in range(0, len(features), 1024):  # widened in pieces, to need little memory
+            rows = slice(first, first + 1024)
+            scores[rows] = features[rows].astype(np.float64) @ self.weights + self.bias
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Per clip the action's time, per tracklet its state, and how they came about.
+
+    Columns follow the rows of ``corpus``, which holds the clips that took part (N of them, with M
+    tracklets and T chunks in all) without their features. ``action_chunk`` is -1 and the action's
+    span and scores are NaN where only states were sought; states are 0 and their scores NaN where
+    only actions were. ``skipped`` clips are not in the corpus; those ``set_aside`` are, but nothing
+    was learned from them, and their labels are predictions.
+    """
+
+    corpus: Corpus
+    action_chunk: Array  # (N,) index within the clip
+    action_span: Array  # (N, 2) from when to when it lasts
+    action_scores: Array  # (T,)
+    state: Array  # (M,) 0, 1 or 2
+    state_scores: Array  # (M, 2)
+    classifiers: dict[str, Classifier]  # "state", "action"
+    settings: dict[str, Any]
+    summary: dict[str, Any]
+    skipped: tuple[SkippedClip, ...] = field(default=())
+    set_aside: tuple[SkippedClip, ...] = field(default=())
+
+    @property
+    def clips(self) -> tuple[str, ...]:
+        """The ids of the clips that took part."""
+        return self.corpus.clip_ids
+
+    @property
+    def tracklet_clip(self) -> Array:
+        """(M,) which clip a tracklet belongs to."""
+        return np.repeat(np.arange(len(self.clips)), np.diff(self.corpus.tracklets.offsets))
+
+    @property
+    def tracklet_index(self) -> Array:
+        """(M,) index of a tracklet within its clip."""
+        return np.arange(len(self.state)) - self.corpus.tracklets.offsets[self.tracklet_clip]
+
+    @property
+    def action_time(self) -> Array:
+        """(N,) seconds, NaN where no action was sought."""
+        return self._at_action(self.corpus.chunks.time)
+
+    @property
+    def action_score(self) -> Array:
+        """(N,) the classifier's score of the chunk that was chosen."""
+        return self._at_action(self.action_scores)
+
+    @property
+    def confidence(self) -> Array:
+        """(N,) from 0 to 1: evidence e gives e^2 / (e^2 + 1/4), 0.8 at 1 and 0.5 at 1/2.
+
+        It ranks clips; it is not a probability.
+        """
+        square = np.maximum(self.evidence, 0.0) ** 2
+        return np.asarray(square / (square + 0.25))
+
+    @property
+    def evidence(self) -> Array:
+        """(N,) the mean of the scores of what was labelled, of both sides alike.
+
+        A score is near 1 where a chunk or a tracklet looks just like those labelled alike in the
+        other clips, and above it where it does so more than most.
+        """
+        return self._evidence({})
+
+    @property
+    def raw_evidence(self) -> Array:
+        """(N,) the same of scores that were not brought to a common scale.
+
+        It tells discoveries in the same clips apart: the more they found that is alike, the larger.
+        """
+        return self._evidence({side: found.scale for side, found in self.classifiers.items()})
+
+    def _evidence(self, scale: dict[str, Array]) -> Array:
+        owner, sides = self.tracklet_clip, []
+        action_scale, state_scale = scale.get("action", (1.0,)), scale.get("state", (1.0, 1.0))
+        for k in (1, 2):
+            mine = self.state == k
+            scores = self.state_scores[mine, k - 1] * state_scale[k - 1]
+            total = np.bincount(owner[mine], scores, len(self.clips))
+            count = np.bincount(owner[mine], minlength=len(self.clips))
+            sides.append(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
+        known = np.stack([self.action_score * action_scale[0], *sides])
+        weight = np.array([2.0, 1.0, 1.0])[:, None] * ~np.isnan(known)
+        mean = (np.nan_to_num(known) * weight).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
+        return np.asarray(mean)
+
+    def _at_action(self, column: Array) -> Array:
+        rows = self.corpus.chunks.offsets[:-1] + np.maximum(self.action_chunk, 0)
+        return np.where(self.action_chunk >= 0, column[rows], np.nan)
+
+    def save(self, path: str | Path) -> None:
+        """Write the result as a folder; an earlier result there is replaced as a whole."""
+        with ARTEFACT.writing(path) as folder:
+            header = {
+                "settings": self.settings,
+                **self.summary,
+                "skipped": [asdict(clip) for clip in self.skipped],
+                "set_aside": [asdict(clip) for clip in self.set_aside],
+            }
+            ARTEFACT.write_header(folder, header)
+            pq.write_table(self._clip_table(), folder / "clips.parquet")
+            pq.write_table(self._tracklet_table(), folder / "tracklets.parquet")
+            pq.write_table(self._chunk_table(), folder / "chunks.parquet")
+            arrays = {
+                f"{side}_{name}": value
+                for side, classifier in self.classifiers.items()
+                for name, value in vars(classifier).items()
+            }
+            np.savez(folder / "classifiers.npz", **arrays)
+            self.corpus.save(folder / "corpus")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """Read a result folder."""
+        folder = Path(path)
+        header = ARTEFACT.read_header(folder)
+        header.pop("format_version")
+        try:
+            clips = pq.read_table(folder / "clips.parquet")
+            tracklets = pq.read_table(folder / "tracklets.parquet")
+            chunks = pq.read_table(folder / "chunks.parquet")
+            scores = [_column(tracklets, name, np.nan) for name in ("score_1", "score_2")]
+            span = [_column(clips, name, np.nan) for name in ("action_start", "action_end")]
+            result = cls(
+                corpus=Corpus.load(folder / "corpus"),
+                action_chunk=_column(clips, "action_chunk", -1).astype(np.int64),
+                action_span=np.stack(span, axis=1),
+                action_scores=_column(chunks, "score", np.nan),
+                state=_column(tracklets, "state", 0).astype(np.int8),
+                state_scores=np.stack(scores, axis=1),
+                classifiers=_read_classifiers(folder / "classifiers.npz"),
+                settings=header.pop("settings"),
+                skipped=tuple(SkippedClip(**s) for s in header.pop("skipped")),
+                set_aside=tuple(SkippedClip(**s) for s in header.pop("set_aside", ())),
+                summary=header,
+            )
+            _check_rows(result)
+        except (
+            OSError, EOFError, KeyError, ValueError, TypeError, AttributeError, CorpusError,
+            NotImplementedError, zipfile.BadZipFile, pa.ArrowException,
+        ) as problem:  # fmt: skip
+            raise ResultError(f"{folder} is not a whole result ({problem}): fit again") from problem
+        return result
+
+    def _clip_table(self) -> pa.Table:
+        none = self.action_chunk < 0
+        return pa.table(
+            {
+                "clip": pa.array(self.clips, pa.string()),
+                "action_chunk": pa.array(self.action_chunk, pa.int32(), mask=none),
+                "action_time": pa.array(self.action_time, pa.float64(), mask=none),
+                "action_start": pa.array(self.action_span[:, 0], pa.float64(), mask=none),
+                "action_end": pa.array(self.action_span[:, 1], pa.float64(), mask=none),
+                "action_score": pa.array(self.action_score, pa.float64(), mask=none),
+                "confidence": pa.array(self.confidence, pa.float64()),
+            }
+        )
+
+    def _tracklet_table(self) -> pa.Table:
+        table, none = self.corpus.tracklets, np.isnan(self.state_scores)
+        return pa.table(
+            {
+                "clip": pa.array([self.clips[n] for n in self.tracklet_clip], pa.string()),
+                "tracklet": pa.array(self.tracklet_index, pa.int32()),
+                "start": pa.array(table.start, pa.float64()),
+                "end": pa.array(table.end, pa.float64()),
+                "state": pa.array(self.state, pa.int8()),
+                "score_1": pa.array(self.state_scores[:, 0], pa.float64(), mask=none[:, 0]),
+                "score_2": pa.array(self.state_scores[:, 1], pa.float64(), mask=none[:, 1]),
+            }
+        )
+
+    def _chunk_table(self) -> pa.Table:
+        table = self.corpus.chunks
+        owner = np.repeat(np.arange(len(self.clips)), np.diff(table.offsets))
+        index = np.arange(len(owner)) - table.offsets[owner]
+        return pa.table(
+            {
+                "clip": pa.array([self.clips[n] for n in owner], pa.string()),
+                "chunk": pa.array(index, pa.int32()),
+                "start": pa.array(table.start, pa.float64()),
+                "end": pa.array(table.end, pa.float64()),
+                "action": pa.array(index == self.action_chunk[owner]),
+                "score": pa.array(
+                    self.action_scores, pa.float64(), mask=np.isnan(self.action_scores)
+                ),
+            }
+        )
+
+
+def _check_rows(result: Result) -> None:
+    """A table that does not fit the corpus beside it was exchanged or cut."""
+    offsets = result.corpus.chunks.offsets
+    sizes = {
+        "clips": (len(result.action_chunk), len(result.corpus)),
+        "tracklets": (len(result.state), len(result.corpus.tracklets.start)),
+        "chunks": (len(result.action_scores), len(result.corpus.chunks.start)),
+    }
+    for name, (found, expected) in sizes.items():
+        if found != expected:
+            raise ValueError(f"{name}.parquet has {found} rows, its corpus {expected}")
+    if (result.action_chunk >= np.diff(offsets)).any() or (result.action_chunk < -1).any():
+        raise ValueError("an action lies outside its clip")
+    if not np.isin(result.state, (0, 1, 2)).all():
+        raise ValueError("a state is not 0, 1 or 2")
+
+
+def _column(table: pa.Table, name: str, missing: float) -> Array:
+    return np.asarray(table[name].cast(pa.float64()).fill_null(missing).to_numpy(), np.float64)
+
+
+def _read_classifiers(path: Path) -> dict[str, Classifier]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        classifiers = {
+            side: Classifier(
+                arrays[f"{side}_weights"],
+                arrays[f"{side}_bias"],
+                int(arrays[f"{side}_n_rows"]),
+                arrays.get(f"{side}_scale", np.ones(_STATES[side])),
+            )
+            for side in ("action", "state")
+            if f"{side}_weights" in arrays
+        }
+    for side, classifier in classifiers.items():
+        weights, bias, n_states = classifier.weights, classifier.bias, _STATES[side]
+        parts = weights, bias, classifier.scale
+        shaped = weights.ndim == 2 and weights.shape[1] == n_states
+        shaped &= bias.shape == classifier.scale.shape == (n_states,)
+        if not shaped or not all(np.isfinite(part).all() for part in parts):
+            raise ValueError(f"the {side} classifier is damaged")
+    return classifiers

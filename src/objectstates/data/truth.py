@@ -1,0 +1,315 @@
+"""What is true of clips, for evaluation only: when the action happens and where the object is.
+
+`read_truth` reads it from
+
+* a folder with ``<clip>.json`` for every ``<clip>.mp4``: ``action_interval_s``, ``fps`` and per
+  frame ``object.box`` and ``part.box`` (null where the thing is not in the image);
+* ``annotations.json``, or the folder that holds it: a list of videos (``file``), each with
+  ``action_interval_s`` and ``object_box_before``, ``object_box_after`` at ``frame_before``,
+  ``frame_after``;
+* a CSV file ``clip,action_start,action_end``, in seconds of the video.
+
+`label_corpus` turns it into the labels that a corpus carries. All times are those of the whole
+video, and so are a corpus's: a clip that is a crop of a video has the truth of the video.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.base.errors import TruthError
+from objectstates.data.clips import TrackletLabel
+from objectstates.data.corpus import UNKNOWN, Corpus
+
+Array = npt.NDArray[Any]
+
+LEAST_IOU = 0.5
+"""A tracklet shows the object if its boxes and the object's have this overlap in the mean."""
+
+CSV_COLUMNS = ("clip", "action_start", "action_end")
+_TOLERANCE = 1e-6  # seconds; times of frames are rounded
+
+
+class UnknownClipWarning(UserWarning):
+    """Clips of a corpus of which nothing is known; they stay without labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClipTruth:
+    """What is true of one clip, or of the video it comes from.
+
+    clip : its id, or the end of the video's path without suffix, such as ``open_drawer/00``.
+    action : start and end in seconds of the video.
+    times : (k,) moments at which the object's place is known; may be none.
+    boxes : (k, 4) ``x1, y1, x2, y2`` in pixels of the video; NaN where the object is not seen.
+    """
+
+    clip: str
+    action: tuple[float, float]
+    times: Array
+    boxes: Array
+
+    def __post_init__(self) -> None:
+        start, end = self.action
+        if not -np.inf < start < end < np.inf:
+            raise TruthError(f"clip {self.clip!r}: its action from {start:g} to {end:g} s is empty")
+        if self.boxes.shape != (len(self.times), 4) or not np.isfinite(self.times).all():
+            raise TruthError(f"clip {self.clip!r}: there must be four numbers per box, and a time")
+
+    def phase(self, times: Array) -> Array:
+        """0 before the action, 1 in it, 2 after it."""
+        start, end = self.action
+        return (times >= start - _TOLERANCE).astype(np.int8) + (times >= end - _TOLERANCE)
+
+    def boxes_at(self, times: Array) -> Array:
+        """(n, 4) where the object is at ``times`` (n,): its nearest known box of that phase.
+
+        Where the object moves only in the action, a single box tells its place before it, and
+        another after it. A phase without any takes the nearest box of all.
+        """
+        apart = np.abs(times[:, None] - self.times[None]).astype(np.float64)
+        other = self.phase(times)[:, None] != self.phase(self.times)[None]
+        apart[other] += apart.max(initial=0.0) + 1.0
+        return np.asarray(self.boxes[apart.argmin(axis=1)])
+
+
+@dataclass(frozen=True, eq=False)
+class VideoSeconds:
+    """What is true of a video second by second, as in ChangeIt.
+
+    category : the manipulation it belongs to.
+    labels : (S,) of the seconds ``[s, s + 1)``: 0 background, 1 first state, 2 action, 3 second
+        state.
+    """
+
+    category: str
+    video: str
+    labels: Array
+
+
+# --- labels of a corpus -----------------------------------------------------------------------
+
+
+def label_corpus(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> Corpus:
+    """The same corpus with the labels that ``truth`` implies.
+
+    A tracklet is a false positive unless the IoU of its boxes with the object's, averaged over its
+    boxes, reaches `LEAST_IOU` (the paper's annotators judged whole tracklets by eye; the mean
+    forgives a moment of drift). Otherwise it is in state 1 if it ends before the action, in state
+    2 if it starts after it, and ambiguous if it has a part in the action. Truth without boxes
+    cannot tell false positives: tracklets are then labelled by their time alone, and what comes
+    of it is a bound from above. A chunk is labelled by its time.
+
+    A clip's truth is the one by its id; or, as for crops, the one whose name is the end of its
+    video's path. Clips without any keep no labels, with a warning; if there is none at all it is
+    an error.
+    """
+    found = [_truth_of(corpus, n, truth) for n in range(len(corpus))]
+    lacking = [corpus.clip_ids[n] for n, known in enumerate(found) if known is None]
+    if lacking:
+        what = f"nothing is known of {len(lacking)} of {len(corpus)} clips: {_some(lacking)}"
+        if len(lacking) == len(corpus):
+            raise TruthError(f"{what}; the truth is about {_some(list(truth))}")
+        warnings.warn(f"{what}; they stay without labels", UnknownClipWarning, stacklevel=2)
+    state = np.full(len(corpus.tracklets.start), UNKNOWN, np.int8)
+    action = np.full(len(corpus.chunks.start), UNKNOWN, np.int8)
+    for n, known in enumerate(found):
+        if known is not None:
+            state[list(corpus.tracklet_rows(n))] = _tracklet_labels(corpus, n, known)
+            times = corpus.chunks.time[list(corpus.chunk_rows(n))]
+            action[list(corpus.chunk_rows(n))] = known.phase(times) == 1
+    return replace(
+        corpus,
+        tracklets=replace(corpus.tracklets, label=state),
+        chunks=replace(corpus.chunks, label=action),
+    )
+
+
+def _truth_of(corpus: Corpus, n: int, truth: Mapping[str, ClipTruth]) -> ClipTruth | None:
+    if corpus.clip_ids[n] in truth:
+        return truth[corpus.clip_ids[n]]
+    video = corpus.videos[n]
+    if video is None:
+        return None
+    parts = PurePath(os.path.abspath(video)).with_suffix("").parts
+    tails = ("/".join(parts[-length:]) for length in range(len(parts), 0, -1))
+    return next((truth[tail] for tail in tails if tail in truth), None)
+
+
+def _tracklet_labels(corpus: Corpus, n: int, truth: ClipTruth) -> Array:
+    """(M_n,) labels of a clip's tracklets."""
+    table, rows = corpus.tracklets, corpus.tracklet_rows(n)
+    start, end = table.start[rows.start : rows.stop], table.end[rows.start : rows.stop]
+    before, after = truth.phase(end - 2 * _TOLERANCE) == 0, truth.phase(start) == 2
+    label = np.full(len(rows), TrackletLabel.AMBIGUOUS, np.int8)
+    label[before], label[after] = TrackletLabel.STATE_1, TrackletLabel.STATE_2
+    if not len(truth.times):
+        return label
+    edges = table.box_offsets[rows.start : rows.stop + 1]
+    if (np.diff(edges) == 0).any():
+        raise TruthError(
+            f"clip {corpus.clip_ids[n]!r} has tracklets without boxes, which cannot be compared "
+            "with the object's: make the corpus with ingest, or give truth without boxes"
+        )
+    boxes = table.boxes[edges[0] : edges[-1]] if len(rows) else np.empty((0, 5))
+    overlap = _iou(boxes[:, 1:], truth.boxes_at(boxes[:, 0]))
+    for i, (first, last) in enumerate(
+        zip(edges[:-1] - edges[0], edges[1:] - edges[0], strict=True)
+    ):
+        if overlap[first:last].mean() < LEAST_IOU:
+            label[i] = TrackletLabel.FALSE_POSITIVE
+    return label
+
+
+def _iou(a: Array, b: Array) -> Array:
+    """(n,) overlap of each box of ``a`` with that of ``b`` beside it; 0 where it is not seen."""
+    sides = np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2])
+    common = np.maximum(sides, 0).prod(axis=1)
+    union = (a[:, 2:] - a[:, :2]).prod(axis=1) + (b[:, 2:] - b[:, :2]).prod(axis=1) - common
+    return np.asarray(np.nan_to_num(common / np.where(union > 0, union, 1.0)))
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def read_truth(path: str | Path) -> dict[str, ClipTruth]:
+    """What is true of clips, by their ids; the module's head says what is read."""
+    path = Path(path)
+    if not path.exists():
+        raise TruthError(f"{path} does not exist")
+    if path.is_dir() and (path / "annotations.json").is_file():
+        path = path / "annotations.json"
+    if path.is_dir():
+        found = _read_folder(path)
+    elif path.suffix.lower() == ".csv":
+        found = _read_csv(path)
+    elif path.suffix.lower() == ".json":
+        found = _read_annotations(path)
+    else:
+        raise TruthError(
+            f"{path} is neither a folder with <clip>.json files, nor annotations.json, nor a CSV "
+            f"file {','.join(CSV_COLUMNS)}"
+        )
+    if not found:
+        raise TruthError(f"{path} tells of no clip")
+    return found
+
+
+def shown_box(truth: Mapping[str, Any], frame: int) -> tuple[float, float, float, float] | None:
+    """The box of what shows the state in a frame of a clip's JSON: around object and part.
+
+    The part that moves may be inside the object's box (a drawer in its cabinet), which it then
+    does not change; or beside it (a lid that is put on a box), when only both together show it.
+    """
+    boxes = [truth[thing]["box"][frame] for thing in ("object", "part") if thing in truth]
+    corners = [[float(x) for x in box] for box in boxes if box is not None]
+    if not corners:
+        return None
+    x1, y1, x2, y2 = zip(*corners, strict=True)
+    return min(x1), min(y1), max(x2), max(y2)
+
+
+def _read_folder(folder: Path) -> dict[str, ClipTruth]:
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        facts = _read_json(path)
+        if not isinstance(facts, dict) or "action_interval_s" not in facts:
+            if path.with_suffix(".mp4").exists():
+                raise TruthError(f"{path} lacks action_interval_s: it tells nothing of its video")
+            continue  # something else that lies in the folder
+        try:
+            boxes = [shown_box(facts, frame) for frame in range(int(facts["n_frames"]))]
+            found[path.stem] = ClipTruth(
+                path.stem,
+                _interval(facts["action_interval_s"]),
+                np.arange(len(boxes)) / float(facts["fps"]),
+                np.array([box or (np.nan,) * 4 for box in boxes], np.float64).reshape(-1, 4),
+            )
+        except (LookupError, TypeError, ValueError, ArithmeticError) as problem:
+            raise TruthError(f"{path} is not as it should be: {_why(problem)}") from problem
+    return found
+
+
+def _read_annotations(path: Path) -> dict[str, ClipTruth]:
+    videos = _read_json(path)
+    if not isinstance(videos, list):
+        raise TruthError(f"{path} must hold a list, with one entry per video")
+    found = {}
+    for position, video in enumerate(videos):
+        try:
+            name = str(PurePath(video["file"]).with_suffix("").as_posix())
+            seen = [
+                (video[f"frame_{when}"] / video["fps"], video[f"object_box_{when}"])
+                for when in ("before", "after")
+                if video[f"object_box_{when}"] is not None
+            ]
+            found[name] = ClipTruth(
+                name,
+                _interval(video["action_interval_s"]),
+                np.array([time for time, _ in seen], np.float64),
+                np.array([box for _, box in seen], np.float64).reshape(-1, 4),
+            )
+        except (LookupError, TypeError, ValueError, ArithmeticError) as problem:
+            raise TruthError(
+                f"{path}, entry {position + 1}, is not as it should be: {_why(problem)}"
+            ) from problem
+    return found
+
+
+def _read_csv(path: Path) -> dict[str, ClipTruth]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise TruthError(f"{path} cannot be read: {problem}") from problem
+    found: dict[str, ClipTruth] = {}
+    for line, row in enumerate(rows, start=2):
+        if not {*CSV_COLUMNS} <= row.keys():
+            raise TruthError(f"{path}: the header must be {','.join(CSV_COLUMNS)}")
+        clip = (row["clip"] or "").strip()
+        if not clip or clip in found:
+            raise TruthError(f"{path}, line {line}: the clip {clip!r} is missing or a second time")
+        try:
+            action = _seconds(row["action_start"]), _seconds(row["action_end"])
+            found[clip] = ClipTruth(clip, action, np.empty(0), np.empty((0, 4)))
+        except ValueError as problem:
+            raise TruthError(f"{path}, line {line}: {problem}") from None
+    return found
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as problem:
+        raise TruthError(f"{path} cannot be read as JSON: {problem}") from problem
+
+
+def _seconds(cell: str | None) -> float:
+    try:
+        return float(cell or "")
+    except ValueError:
+        raise ValueError(f"{cell!r} is not a number of seconds") from None
+
+
+def _interval(value: Any) -> tuple[float, float]:
+    start, end = value
+    return float(start), float(end)
+
+
+def _why(problem: Exception) -> str:
+    return f"{problem} is missing" if isinstance(problem, KeyError) else str(problem)

@@ -1,0 +1,122 @@
+"""How good a detector is: average precision, and what it finds and misses at its threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.detect.detections import Detections
+from objectstates.detect.fewshot import FewShotDetector
+from objectstates.detect.labels import Labels, read_labels
+from objectstates.detect.nms import iou
+from objectstates.video.reader import Frame
+
+Floats = npt.NDArray[np.floating]
+Bools = npt.NDArray[np.bool_]
+
+OVERLAP = 0.5
+"""Intersection over union from which on a box counts as found."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRow:
+    """One image: how many objects are in it, how many were found, and what else was."""
+
+    image: str
+    objects: int
+    found: int
+    false_positives: int
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """How a detector did on labelled images.
+
+    average_precision : area under precision over recall, whatever the threshold (interpolated as
+        PASCAL VOC's since 2010).
+    recall, false_positives_per_image : at ``threshold``.
+    rows : one per image, at ``threshold``.
+    """
+
+    threshold: float
+    average_precision: float
+    rows: tuple[ImageRow, ...]
+
+    @property
+    def recall(self) -> float:
+        return sum(r.found for r in self.rows) / sum(r.objects for r in self.rows)
+
+    @property
+    def false_positives_per_image(self) -> float:
+        return sum(r.false_positives for r in self.rows) / len(self.rows)
+
+
+def evaluate(
+    detector: FewShotDetector, labels: str | Path | Labels, object: str | None = None
+) -> Evaluation:
+    """Judge a detector on labels that it was not trained on.
+
+    object : the category to judge by; the one that the detector was trained on, unless given.
+    """
+    if not isinstance(labels, Labels):
+        labels = read_labels(labels, object or detector.object)
+    thorough = detector.with_threshold(0.0)
+    rows: list[ImageRow] = []
+    scores: list[npt.NDArray[np.float32]] = []
+    right: list[Bools] = []
+    for image, pixels in labels.load():
+        found = thorough.detect([Frame(image.time or 0.0, pixels)])[0]
+        hits = match(found.boxes, image.boxes)
+        counts = hits | ~_ignored(found, image.ignored)
+        hits, kept = hits[counts], found.scores[counts]
+        scores.append(kept)
+        right.append(hits)
+        above = kept >= detector.threshold
+        rows.append(
+            ImageRow(
+                image.name, len(image.boxes), int(hits[above].sum()), int((~hits[above]).sum())
+            )
+        )
+    precision = average_precision(
+        np.concatenate(scores), np.concatenate(right), sum(r.objects for r in rows)
+    )
+    return Evaluation(detector.threshold, precision, tuple(rows))
+
+
+def match(boxes: Floats, truth: Floats, overlap: float = OVERLAP) -> Bools:
+    """Whether each box, best first, finds an object that no better one has found: (n,)."""
+    hits = np.zeros(len(boxes), bool)
+    if len(truth) == 0:
+        return hits
+    overlaps = iou(boxes, truth)
+    for k in range(len(boxes)):
+        best = int(overlaps[k].argmax())
+        if overlaps[k, best] >= overlap:
+            hits[k] = True
+            overlaps[:, best] = -1.0
+    return hits
+
+
+def average_precision(scores: Floats, right: Bools, objects: int) -> float:
+    """Area under the curve of precision over recall."""
+    if objects == 0 or len(scores) == 0:
+        return 0.0
+    hits = right[np.argsort(-scores, kind="stable")]
+    found = np.cumsum(hits)
+    precision = found / np.arange(1, len(hits) + 1)
+    best_from_here = np.maximum.accumulate(precision[::-1])[::-1]
+    return float(best_from_here[hits].sum() / objects)
+
+
+def _ignored(found: Detections, regions: Floats) -> Bools:
+    """Whether a box lies mostly in a region that counts for nothing."""
+    if len(regions) == 0:
+        return np.zeros(len(found), bool)
+    low = np.maximum(found.boxes[:, None, :2], regions[None, :, :2])
+    high = np.minimum(found.boxes[:, None, 2:], regions[None, :, 2:])
+    both = np.prod(np.maximum(high - low, 0), axis=2)
+    area = np.prod(found.boxes[:, 2:] - found.boxes[:, :2], axis=1)
+    return np.asarray((both > 0.5 * area[:, None]).any(axis=1))

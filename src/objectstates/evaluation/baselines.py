@@ -1,0 +1,299 @@
+"""Every row of the paper's tables, and what else a discovery must beat, as methods of one kind.
+
+A method takes a corpus with labels and gives per-clip scores, so that all can be compared clip by
+clip. All share the constraints' code and, where they cluster, the settings of one
+``JointDiscovery``. What random methods give is the mean over runs.
+
+>>> from objectstates.data.synthetic import synthetic_corpus
+>>> corpus = synthetic_corpus(n_clips=6, noise=0.5)
+>>> chance, joint = (METHODS[name].run(corpus, MethodSettings()) for name in ("chance", "joint"))
+>>> joint.state_precision > chance.state_precision
+True
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from objectstates.base.choices import ConstraintName
+from objectstates.base.errors import CorpusError, SettingError, TruthError
+from objectstates.data.corpus import UNKNOWN, Array, Corpus
+from objectstates.discovery.estimator import InfeasibleClipWarning, JointDiscovery
+from objectstates.evaluation import ClipScore, Evaluation, evaluate
+from objectstates.evaluation.precision import score_clip
+
+KMEANS_STARTS = 10  # the paper's
+SVM_C = 1.0  # the paper does not say; only the order of scores matters
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """What methods are run with.
+
+    model : the settings of all discoveries, and the seed of all methods.
+    runs : how many runs of a random method are averaged.
+    detection_weight : of the method that uses detection scores. The paper does not tell its own;
+        of several this one did best on synthetic corpora.
+    """
+
+    model: JointDiscovery = field(default_factory=JointDiscovery)
+    runs: int = 10
+    detection_weight: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise SettingError(f"runs must be a whole number of at least 1, not {self.runs}")
+
+    def discovery(self, **changes: Any) -> JointDiscovery:
+        """A discovery with these settings, some of them changed."""
+        return JointDiscovery(**{**self.model.get_params(), **changes})
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to find states or actions, whose scores stand in a table.
+
+    title : what tables call it; ``state_row`` and ``action_row`` are its rows in the paper's.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Corpus, MethodSettings], Evaluation]
+    state_row: str | None = None
+    action_row: str | None = None
+
+
+# --- without learning -------------------------------------------------------------------------
+
+
+def chance(corpus: Corpus, settings: MethodSettings | None = None) -> Evaluation:
+    """One tracklet for each state and one chunk, drawn at random in each clip; exactly.
+
+    The recall of one tracklet out of m is 1/m.
+    """
+    rows = []
+    for n, clip in enumerate(corpus.clip_ids):
+        truth = corpus.tracklets.label[list(corpus.tracklet_rows(n))]
+        known = truth[truth != UNKNOWN]
+        shown = corpus.chunks.label[list(corpus.chunk_rows(n))]
+        empty = np.nan if len(truth) or (corpus.tracklets.label == UNKNOWN).all() else 0.0
+        share = [float(np.mean(known == k)) if len(known) else empty for k in (1, 2)]
+        recall = [1 / len(truth) if (known == k).any() else np.nan for k in (1, 2)]
+        seen = shown[shown != UNKNOWN]
+        action = float(np.mean(seen == 1)) if len(seen) else np.nan
+        rows.append(ClipScore(clip, share[0], share[1], recall[0], recall[1], action, 2))
+    return Evaluation(tuple(rows))
+
+
+def middle(corpus: Corpus, settings: MethodSettings | None = None) -> Evaluation:
+    """The action at the middle of every clip: what the way clips are cut gives away."""
+    table, rows = corpus.chunks, []
+    for n in range(len(corpus)):
+        mine = slice(corpus.chunk_rows(n).start, corpus.chunk_rows(n).stop)
+        centre = (table.start[mine].min() + table.end[mine].max()) / 2
+        apart = np.where(table.allowed[mine], np.abs(table.time[mine] - centre), np.inf)
+        rows.append(score_clip(corpus, n, None, int(np.argmin(apart))))
+    return Evaluation(tuple(rows))
+
+
+# --- clustering -------------------------------------------------------------------------------
+
+
+def kmeans(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """Three clusters of tracklets, best of ten starts; two of them named as truth likes best.
+
+    There are no constraints, so a clip may lack a state: that counts as wrong.
+    """
+    from sklearn.cluster import KMeans
+
+    features = corpus.tracklets.features
+    if len(features) < 3:
+        raise CorpusError(f"k-means with K=3 needs 3 tracklets or more, not {len(features)}")
+    model = KMeans(3, n_init=KMEANS_STARTS, random_state=settings.model.seed)
+    cluster = model.fit_predict(features)
+    assignments = [
+        _score_states(corpus, np.where(cluster == a, 1, np.where(cluster == b, 2, 0)))
+        for a, b in itertools.permutations(range(3), 2)
+    ]
+    return max(assignments, key=lambda scores: np.nan_to_num(scores.state_precision))
+
+
+def constraints_only(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """States from random features, under the same constraints; the mean over runs.
+
+    Like the other rows of the paper that seek states alone it labels as the paper does, about one
+    tracklet per state, whatever the model's labelling.
+    """
+    runs = []
+    for run in range(settings.runs):
+        seed = settings.model.seed
+        noise = np.random.default_rng((seed, run)).standard_normal(
+            corpus.tracklets.features.shape, np.float32
+        )
+        model = settings.discovery(
+            target="state", labelling="paper", max_passes=50, seed=seed + run
+        )
+        runs.append(_discover(model, corpus.with_features(tracklets=noise)))
+    return mean_of_runs(runs)
+
+
+def salient(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """States alone, exactly one tracklet for each."""
+    return _discover(_states_alone(settings, "exactly_one"), corpus)
+
+
+def at_least_one(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """States alone, at least one tracklet for each."""
+    return _discover(_states_alone(settings, "at_least_one"), corpus)
+
+
+def joint(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """The paper's model: states and action at once."""
+    return _discover(settings.discovery(target="joint"), corpus)
+
+
+def joint_paper(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """The joint model with the paper's own coupling and rounding, whatever the settings'."""
+    model = settings.model
+    paper = JointDiscovery.paper(seed=model.seed, max_passes=model.max_passes, tol=model.tol)
+    return _discover(paper, corpus)
+
+
+def joint_scores(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """The paper's model that prefers tracklets of which the detector is sure."""
+    if len(np.unique(corpus.tracklets.score)) < 2:
+        raise CorpusError("there are no detection scores to prefer tracklets by: all are the same")
+    weight = settings.detection_weight
+    return _discover(settings.discovery(target="joint", detection_weight=weight), corpus)
+
+
+def joint_gt_action(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """States by the joint model, when the action's truth is given as feature of the chunks."""
+    truth = _whole_truth(corpus.chunks.label, "action")
+    known = corpus.with_features(chunks=(truth == 1)[:, None])
+    found = _discover(settings.discovery(target="joint"), known)
+    return replace(found, rows=tuple(replace(row, action=np.nan) for row in found.rows))
+
+
+def action_salient(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """The action alone, one chunk of each clip (Bojanowski et al., ICCV 2015)."""
+    return _discover(settings.discovery(target="action"), corpus)
+
+
+def action_object_cues(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """The action alone, between the first and the last moment at which the object is detected."""
+    allowed = corpus.chunks.allowed.copy()
+    for n in range(len(corpus)):
+        rows, tracklets = list(corpus.chunk_rows(n)), list(corpus.tracklet_rows(n))
+        if tracklets:
+            first = corpus.tracklets.start[tracklets].min()
+            last = corpus.tracklets.end[tracklets].max()
+            time = corpus.chunks.time[rows]
+            within = allowed[rows] & (time >= first) & (time <= last)
+            if within.any():
+                allowed[rows] = within
+    cued = replace(corpus, chunks=replace(corpus.chunks, allowed=allowed))
+    return _discover(settings.discovery(target="action"), cued)
+
+
+def joint_gt_states(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """The action by the joint model, when true states are given as features of the tracklets."""
+    truth = _whole_truth(corpus.tracklets.label, "states")
+    known = corpus.with_features(tracklets=np.stack([truth == 1, truth == 2], axis=1))
+    found = _discover(settings.discovery(target="joint"), known)
+    nan = np.nan
+    rows = tuple(ClipScore(row.clip, nan, nan, nan, nan, row.action, 0) for row in found.rows)
+    return replace(found, rows=rows)
+
+
+def supervised(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """The chunk that a linear SVM trained on all other clips' truth likes best (Appendix E)."""
+    from sklearn.svm import LinearSVC
+
+    table, truth = corpus.chunks, _whole_truth(corpus.chunks.label, "action")
+    owner = np.repeat(np.arange(len(corpus)), np.diff(table.offsets))
+    rows = []
+    for n in range(len(corpus)):
+        others = owner != n
+        if len(set(truth[others])) < 2:
+            raise TruthError(
+                f"without clip {corpus.clip_ids[n]!r} there is nothing to train on: all chunks "
+                "are the action, or none"
+            )
+        model = LinearSVC(C=SVM_C, dual="auto", max_iter=20_000, random_state=settings.model.seed)
+        model.fit(table.features[others], truth[others])
+        scores = model.decision_function(table.features[~others])
+        best = int(np.argmax(np.where(table.allowed[~others], scores, -np.inf)))
+        rows.append(score_clip(corpus, n, None, best))
+    return Evaluation(tuple(rows))
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("chance", "Chance", chance, "a", "i"),
+        Method("kmeans", "K-means", kmeans, "b"),
+        Method("constraints", "Constraints only", constraints_only, "c"),
+        Method("salient", "Salient state only", salient, "d"),
+        Method("at_least_one", "At least one state only", at_least_one, "e"),
+        Method("joint", "Joint model", joint, "f", "iv"),
+        Method("joint_scores", "Joint + detection scores", joint_scores, "g"),
+        Method("joint_gt_action", "Joint + true action", joint_gt_action, "h"),
+        Method("action_salient", "Salient action only", action_salient, None, "ii"),
+        Method(
+            "action_object_cues", "Salient action + object cues", action_object_cues, None, "iii"
+        ),
+        Method("joint_gt_states", "Joint + true states", joint_gt_states, None, "v"),
+        Method("supervised", "Supervised, leave one out", supervised, None, "E1"),
+        Method("middle", "Middle of the clip", middle),
+        Method("joint_paper", "Joint model, paper's settings", joint_paper),
+    )
+}
+"""All methods by name, in the order of the paper's tables."""
+
+
+# --- what they share --------------------------------------------------------------------------
+
+
+def _discover(model: JointDiscovery, corpus: Corpus) -> Evaluation:
+    """Fit and judge. Clips that admit no labelling count as wrong, and the scores name them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InfeasibleClipWarning)
+        return evaluate(model.fit(corpus).result_, corpus)
+
+
+def _states_alone(settings: MethodSettings, constraint: ConstraintName) -> JointDiscovery:
+    return settings.discovery(target="state", constraint=constraint, labelling="paper")
+
+
+def _score_states(corpus: Corpus, state: Array) -> Evaluation:
+    return Evaluation(
+        tuple(
+            score_clip(corpus, n, state[list(corpus.tracklet_rows(n))], None)
+            for n in range(len(corpus))
+        )
+    )
+
+
+def mean_of_runs(runs: Sequence[Evaluation]) -> Evaluation:
+    """Per-clip means over runs, and the standard error of the state precision over them."""
+    names = ("precision_1", "precision_2", "recall_1", "recall_2", "action", "n_labels")
+    rows = []
+    for clip in zip(*(run.rows for run in runs), strict=True):
+        means = {name: float(np.mean([getattr(row, name) for row in clip])) for name in names}
+        rows.append(ClipScore(clip=clip[0].clip, **means))
+    totals = [run.state_precision for run in runs]
+    error = float(np.std(totals, ddof=1) / np.sqrt(len(runs))) if len(runs) > 1 else np.nan
+    return Evaluation(tuple(rows), runs[0].skipped, error)
+
+
+def _whole_truth(label: Array, what: str) -> Array:
+    if (label == UNKNOWN).any():
+        raise TruthError(f"the true {what} of some clips is not known: this method needs it of all")
+    return label

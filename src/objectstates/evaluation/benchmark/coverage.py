@@ -1,0 +1,37 @@
+"""How much of the object the tracklets of a corpus catch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from objectstates.data.corpus import Corpus
+from objectstates.data.truth import ClipTruth
+from objectstates.detect.metrics import OVERLAP
+from objectstates.detect.nms import iou
+
+
+def covered(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> float | None:
+    """Share of the moments with a known box, within the clips, in which a tracklet lies on it.
+
+    Where a tracklet is at a moment is its box that is nearest in time. None without known boxes.
+    """
+    hits: list[np.ndarray] = []
+    for n, clip in enumerate(corpus.clip_ids):
+        start, end = corpus.spans[n] or (-np.inf, np.inf)
+        known = truth[clip]
+        inside = (known.times >= start) & (known.times < end) & np.isfinite(known.boxes).all(axis=1)
+        times, boxes = known.times[inside], known.boxes[inside]
+        hit = np.zeros(len(times), bool)
+        table = corpus.tracklets
+        for i in corpus.tracklet_rows(n):
+            own = table.boxes[table.box_offsets[i] : table.box_offsets[i + 1]]
+            during = np.flatnonzero((times >= table.start[i]) & (times < table.end[i]))
+            if len(own) and len(during):
+                nearest = np.abs(times[during, None] - own[None, :, 0]).argmin(axis=1)
+                overlaps = iou(own[nearest, 1:], boxes[during]).diagonal()
+                hit[during] |= overlaps >= OVERLAP
+        hits.append(hit)
+    together = np.concatenate(hits)
+    return float(together.mean()) if len(together) else None

@@ -1,0 +1,344 @@
+"""The paper's Table 1 (and its Appendix E), computed anew from the authors' release.
+
+Every method is run on every ``features_<action>.mat`` that is found. What was computed is kept in
+``runs/<action>.<method>.json``, by the file's content and the settings, so that a run that was
+interrupted goes on where it stopped. A file that is missing or damaged is named, and the others go
+on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from objectstates.base.cache import content_digest, digest
+from objectstates.base.errors import CorpusError, ObjectStatesError, SettingError
+from objectstates.data.corpus import Corpus
+from objectstates.data.formats.authors import read_authors
+from objectstates.evaluation import Evaluation, compare, method_row
+from objectstates.evaluation.baselines import METHODS, MethodSettings
+from objectstates.evaluation.score_files import read_run, write_run
+from objectstates.evaluation.tables import Cell, Table, comparison_table, text
+
+VERSION = 1  # of what a kept run means; a change makes older ones stale
+
+ACTIONS = {
+    "put_wheel": "put wheel",
+    "withdraw_wheel": "remove wheel",
+    "place_plant": "fill pot",
+    "open_oyster": "open oyster",
+    "pour_coffee": "fill coffee cup",
+    "open_fridge": "open fridge",
+    "close_fridge": "close fridge",
+}
+"""The release's name of each action, and the paper's; in the order of the paper's columns."""
+
+PAPER = {
+    "a": (0.10, 0.11, 0.10, 0.07, 0.06, 0.10, 0.10),
+    "b": (0.25, 0.12, 0.11, 0.23, 0.14, 0.19, 0.22),
+    "c": (0.35, 0.38, 0.35, 0.36, 0.31, 0.29, 0.42),
+    "d": (0.35, 0.48, 0.35, 0.38, 0.30, 0.40, 0.37),
+    "e": (0.43, 0.55, 0.46, 0.52, 0.29, 0.43, 0.39),
+    "f": (0.52, 0.59, 0.50, 0.45, 0.39, 0.47, 0.47),
+    "g": (0.47, 0.65, 0.50, 0.61, 0.44, 0.46, 0.43),
+    "h": (0.55, 0.56, 0.56, 0.52, 0.46, 0.45, 0.49),
+    "i": (0.31, 0.20, 0.15, 0.11, 0.40, 0.23, 0.17),
+    "ii": (0.24, 0.13, 0.11, 0.14, 0.26, 0.29, 0.23),
+    "iii": (0.24, 0.13, 0.26, 0.07, 0.84, 0.33, 0.37),
+    "iv": (0.67, 0.57, 0.48, 0.32, 0.82, 0.57, 0.44),
+    "v": (0.72, 0.66, 0.44, 0.46, 0.86, 0.55, 0.44),
+    "E1": (0.65, 0.68, 0.56, 0.11, 0.91, 0.54, 0.59),
+}
+"""The paper's numbers by row, in the order of `ACTIONS`."""
+
+Side = Literal["states", "action"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: one side of a method's scores."""
+
+    key: str
+    method: str
+    side: Side
+
+    @property
+    def title(self) -> str:
+        return METHODS[self.method].title
+
+    def paper(self, action: str) -> float:
+        """What the paper prints; NaN where it has no such row or column."""
+        if self.key not in PAPER or action not in ACTIONS:
+            return np.nan
+        return PAPER[self.key][list(ACTIONS).index(action)]
+
+
+ROWS: dict[str, Row] = {
+    row.key: row
+    for row in (
+        *(Row(m.state_row, m.name, "states") for m in METHODS.values() if m.state_row),
+        Row("i", "chance", "action"),
+        Row("middle", "middle", "action"),
+        Row("ii", "action_salient", "action"),
+        Row("iii", "action_object_cues", "action"),
+        Row("iv", "joint", "action"),
+        Row("v", "joint_gt_states", "action"),
+        Row("E1", "supervised", "action"),
+    )
+}
+"""All rows by their key in the paper, states first."""
+
+
+COMPARED = (("f", "c"), ("f", "e"), ("e", "d"), ("iv", "middle"), ("iv", "ii"), ("iv", "iii"))
+"""Which rows are compared clip by clip."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What became of every action and method.
+
+    scores : by action and method; ``failures`` say why one is missing, by action and method, or by
+        action alone where its file could not be read.
+    """
+
+    actions: tuple[str, ...]
+    rows: tuple[Row, ...]
+    scores: dict[tuple[str, str], Evaluation] = field(default_factory=dict)
+    failures: dict[tuple[str, str | None], str] = field(default_factory=dict)
+
+    def parts(self, row: Row) -> dict[str, Evaluation]:
+        """The scores behind a row, by action."""
+        found = {action: self.scores.get((action, row.method)) for action in self.actions}
+        return {action: scores for action, scores in found.items() if scores is not None}
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+def reproduce(
+    data: str | Path,
+    *,
+    out: str | Path,
+    rows: Sequence[str] = (),
+    actions: Sequence[str] = (),
+    settings: MethodSettings | None = None,
+    fresh: bool = False,
+    watch: Callable[[str, str], None] | None = None,
+) -> Reproduction:
+    """Run the methods of the rows wanted (all, unless given) on the actions wanted (all found).
+
+    data : a folder in which ``features_<action>.mat`` lie, at any depth, or one such file.
+    out : where runs are kept; ``fresh`` computes them anew all the same.
+    watch : told the action and the method before each run.
+    """
+    settings = settings or MethodSettings()
+    wanted = _wanted_rows(rows)
+    files = find_features(data)
+    names = _in_order(actions or files)
+    done = Reproduction(tuple(names), wanted)
+    for action in names:
+        if action not in files:
+            done.failures[action, None] = f"features_{action}.mat is not in {data}"
+            continue
+        runs = _Runs(files[action], Path(out) / "runs", action, settings, fresh)
+        for method in dict.fromkeys(row.method for row in wanted):
+            if watch is not None:
+                watch(action, method)
+            try:
+                done.scores[action, method] = runs.scores(method)
+            except _UnreadableError as problem:
+                done.failures[action, None] = str(problem)
+                break
+            except ObjectStatesError as problem:
+                done.failures[action, method] = str(problem)
+    if not done.scores:
+        raise CorpusError(f"nothing could be computed: {next(iter(done.failures.values()))}")
+    return done
+
+
+def find_features(data: str | Path) -> dict[str, Path]:
+    """The files of the release, by action, in the order of the paper's columns."""
+    data = Path(data)
+    if not data.exists():
+        raise CorpusError(f"{data} does not exist")
+    paths = sorted(data.rglob("features_*.mat")) if data.is_dir() else [data]
+    found: dict[str, Path] = {}
+    for path in paths:
+        action = path.stem.removeprefix("features_")
+        if action in found:
+            raise CorpusError(
+                f"both {found[action]} and {path} are about {action}: give the folder of one"
+            )
+        found[action] = path
+    if not found:
+        raise CorpusError(f"{data} has no features_<action>.mat: is the release unpacked there?")
+    return {action: found[action] for action in _in_order(found)}
+
+
+class _UnreadableError(ObjectStatesError):
+    """The file of an action cannot be read, so that none of its methods can be run."""
+
+
+class _Runs:
+    """The runs on one file: from disk where they are kept, else computed."""
+
+    def __init__(
+        self, path: Path, folder: Path, action: str, settings: MethodSettings, fresh: bool
+    ) -> None:
+        self._path, self._folder, self._action = path, folder, action
+        self._settings, self._fresh = settings, fresh
+        self._corpus: Corpus | None = None
+        self._digest: str | None = None
+
+    def scores(self, method: str) -> Evaluation:
+        place = self._folder / f"{self._action}.{method}.json"
+        key = self._key(method)
+        kept = None if self._fresh else read_run(place, key)
+        if kept is not None:
+            return kept
+        if self._corpus is None:
+            try:
+                self._corpus = read_authors(self._path)
+            except ObjectStatesError as problem:
+                raise _UnreadableError(str(problem)) from problem
+        scores = METHODS[method].run(self._corpus, self._settings)
+        write_run(place, key, scores)
+        return scores
+
+    def _key(self, method: str) -> str:
+        """A name for all that the scores depend on."""
+        if self._digest is None:
+            try:
+                self._digest = content_digest(self._path)
+            except OSError as problem:
+                raise _UnreadableError(f"{self._path}: {problem.strerror}") from problem
+        choices = {**asdict(self._settings), "model": self._settings.model.get_params()}
+        return digest(VERSION, self._digest, method, choices)
+
+
+def _wanted_rows(keys: Sequence[str]) -> tuple[Row, ...]:
+    unknown = [key for key in keys if key not in ROWS]
+    if unknown:
+        raise SettingError(f"there is no row {unknown[0]!r}; there are {', '.join(ROWS)}")
+    return tuple(row for key, row in ROWS.items() if not keys or key in keys)
+
+
+def _in_order(actions: Iterable[str]) -> list[str]:
+    """The paper's actions first, in its order, then others."""
+    known, names = list(ACTIONS), list(dict.fromkeys(actions))
+    return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def paper_table(done: Reproduction) -> Table:
+    """Table 1 in the paper's layout: our precision, and the paper's in brackets."""
+    rows = []
+    for row in done.rows:
+        parts = done.parts(row)
+        cells = [_beside(_precision(parts.get(a), row.side), row.paper(a)) for a in done.actions]
+        averaged = _averaged(parts)
+        ours = [_precision(scores, row.side) for scores in averaged.values()]
+        average = _beside(_mean(ours), _mean([row.paper(action) for action in averaged]))
+        rows.append((_name(row), row.side, *cells, average))
+    columns = ("method", "finds", *(ACTIONS.get(a, a) for a in done.actions), "average")
+    return Table("State discovery and action localisation", columns, tuple(rows), _notes(done))
+
+
+def long_table(done: Reproduction) -> Table:
+    """One line per row and action, with bounds, for whoever computes further."""
+    rows: list[tuple[Cell, ...]] = []
+    for row in done.rows:
+        parts = done.parts(row)
+        groups = {action: {action: scores} for action, scores in parts.items()}
+        if len(_averaged(parts)) > 1:
+            groups["average"] = _averaged(parts)
+        for name, group in groups.items():
+            clips = sum(len(scores.rows) for scores in group.values())
+            paper = _mean([row.paper(action) for action in group])
+            numbers = _numbers(row, list(group.values()))
+            rows.append((row.key, row.method, row.side, name, clips, *numbers, paper))
+    columns = ("row", "method", "finds", "action", "clips", "precision", "low", "high", "recall",
+               "labels_per_clip", "standard_error", "paper")  # fmt: skip
+    return Table("All scores", columns, tuple(rows), _notes(done))
+
+
+def compared(done: Reproduction) -> Table:
+    """The joint model against what it should beat, clip by clip, over the actions of both."""
+    lines = []
+    for key, other in COMPARED:
+        if ROWS[key] not in done.rows or ROWS[other] not in done.rows:
+            continue
+        first, second = _averaged(done.parts(ROWS[key])), _averaged(done.parts(ROWS[other]))
+        both = [action for action in first if action in second]
+        if both:
+            found = compare([first[action] for action in both], [second[a] for a in both])
+            side = ROWS[key].side
+            lines.append((side, _name(ROWS[key]), _name(ROWS[other]), found[side]))
+    return comparison_table("Differences, clip by clip", lines)
+
+
+def _name(row: Row) -> str:
+    return f"({row.key}) {row.title}"
+
+
+def _averaged(parts: dict[str, Evaluation]) -> dict[str, Evaluation]:
+    """What the average is over: the paper's actions, so that both averages are of the same."""
+    return {action: parts[action] for action in parts if action in ACTIONS} or parts
+
+
+def _numbers(row: Row, parts: Sequence[Evaluation]) -> tuple[float, ...]:
+    line = method_row(row.method, parts)
+    error = float(np.sqrt(np.sum([part.state_error**2 for part in parts])) / len(parts))
+    if row.side == "states":
+        bounds = line.states, line.states_low, line.states_high
+        return (*bounds, line.states_recall, line.labels_per_clip, error)
+    return line.action, line.action_low, line.action_high, np.nan, np.nan, 0.0
+
+
+def _precision(scores: Evaluation | None, side: Side) -> float:
+    if scores is None:
+        return np.nan
+    return scores.state_precision if side == "states" else scores.action_precision
+
+
+def _beside(ours: float, theirs: float) -> str:
+    return text(ours) if np.isnan(theirs) else f"{text(ours)} ({text(theirs)})"
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
+
+
+def _notes(done: Reproduction) -> tuple[str, ...]:
+    """What the numbers are, what is missing and why; the same reason is told once."""
+    notes = [
+        "Precision, mean over clips and states; in brackets the paper's. The average is over the "
+        "paper's actions for which there is a number."
+    ]
+    reasons: dict[tuple[str | None, str], list[str]] = {}
+    for (action, method), reason in done.failures.items():
+        reasons.setdefault((method, reason), []).append(action)
+    for (method, reason), actions in reasons.items():
+        what = "" if method is None else f" {METHODS[method].title}:"
+        notes.append(f"Missing ({', '.join(actions)}):{what} {reason}.")
+    for action in done.actions:
+        skipped = {
+            clip.clip: clip.reason
+            for row in done.rows
+            if (scores := done.scores.get((action, row.method))) is not None
+            for clip in scores.skipped
+        }
+        if skipped:
+            named = "; ".join(f"{clip}: {reason}" for clip, reason in skipped.items())
+            notes.append(f"{action}: clips that cannot be labelled count as wrong: {named}.")
+    missing = [action for action in ACTIONS if action not in done.actions]
+    if missing:
+        notes.append(f"Not among the files or not asked for: {', '.join(missing)}.")
+    return tuple(notes)

@@ -1,0 +1,160 @@
+"""Rerun: the video, the boxes and the scores on one timeline."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from objectstates.base.errors import MissingExtraError, VideoError
+from objectstates.export.findings import Findings
+from objectstates.export.sampling import check_fps, encode_jpeg
+from objectstates.export.videos import SeenVideo, seen_videos
+from objectstates.video.reader import read_frames
+
+TIMELINE = "video_time"
+_CLASSES = ((0, "no state", (127, 127, 127)), (1, "state 1", (31, 119, 180)),
+            (2, "state 2", (255, 127, 14)))  # fmt: skip
+
+
+def write_rerun(
+    findings: Findings, folder: Path, *, fps: float = 10.0, all_tracklets: bool = False
+) -> list[str]:
+    """One ``VIDEO.rrd`` per video.
+
+    MP4 files are embedded as they are; of others, which Rerun does not play, ``fps`` frames per
+    second are.
+    """
+    check_fps(fps)
+    try:
+        import rerun
+    except ImportError as problem:
+        raise MissingExtraError(
+            "rerun needs the Rerun SDK: pip install 'objectstates[rerun]'"
+        ) from problem
+    problems: list[str] = []
+    for video in seen_videos(findings, problems):
+        # The same video gives the same recording: opened again, it takes the earlier one's place.
+        recording = rerun.RecordingStream(
+            "objectstates", recording_id=uuid.uuid5(uuid.NAMESPACE_URL, video.video)
+        )
+        path = folder / f"{video.name}.rrd"
+        recording.save(path, default_blueprint=_layout())
+        broken = False
+        try:
+            recording.send_recording_name(video.name)
+            recording.log("/", rerun.AnnotationContext(list(_CLASSES)), static=True)
+            _log_video(rerun, recording, video, fps, problems)
+            _log_boxes(rerun, recording, video, findings.label, all_tracklets)
+            _log_scores(rerun, recording, video)
+        except VideoError as problem:
+            problems.append(f"left out {problem}")
+            broken = True
+        finally:
+            recording.disconnect()
+        if broken:
+            path.unlink()
+    return problems
+
+
+def _layout() -> Any:
+    import rerun.blueprint as views
+
+    return views.Vertical(
+        views.Spatial2DView(origin="video", name="video"),
+        views.TimeSeriesView(origin="scores", name="scores"),
+        row_shares=[3, 1],
+    )
+
+
+def _log_video(
+    rerun: Any, recording: Any, video: SeenVideo, fps: float, problems: list[str]
+) -> None:
+    if _embedded(rerun, recording, video):
+        return
+    with read_frames(video.info.path, fps=fps, image_fps=video.image_fps) as reading:
+        for frame in reading:
+            recording.send_columns(
+                "video",
+                indexes=[rerun.TimeColumn(TIMELINE, duration=[frame.time])],
+                columns=rerun.EncodedImage.columns(
+                    blob=[encode_jpeg(frame.image)], media_type=["image/jpeg"]
+                ),
+            )
+        problems += reading.problems
+
+
+def _embedded(rerun: Any, recording: Any, video: SeenVideo) -> bool:
+    """Whether the file could be taken as it is: MP4 that stands upright, in a codec of Rerun's."""
+    path = video.info.path
+    if path.suffix.lower() != ".mp4" or path.is_dir() or video.info.rotation:
+        return False
+    asset = rerun.AssetVideo(path=path)
+    try:
+        stamps = asset.read_frame_timestamps_nanos()
+    except (RuntimeError, ValueError):
+        return False
+    recording.log("video", asset, static=True)
+    recording.send_columns(
+        "video",
+        indexes=[rerun.TimeColumn(TIMELINE, duration=1e-9 * (stamps - stamps.min()))],
+        columns=rerun.VideoFrameReference.columns_nanos(stamps),
+    )
+    return True
+
+
+def _log_boxes(
+    rerun: Any, recording: Any, video: SeenVideo, label: str, all_tracklets: bool
+) -> None:
+    """A row per time with all boxes of it, and an empty row where a tracklet ends."""
+    rows: dict[float, list[tuple[list[float], int]]] = {}
+    for found in video.clips:
+        for t in found.shown(all_tracklets):
+            for box in t.tracklet.boxes:
+                corners = [box.x1, box.y1, box.x2, box.y2]
+                rows.setdefault(box.time, []).append((corners, t.state))
+    ends = {t.tracklet.end for found in video.clips for t in found.shown(all_tracklets)}
+    for end in ends:
+        rows.setdefault(end, [])
+    times = sorted(rows)
+    if not times:
+        return
+    boxes = np.array([corners for time in times for corners, _ in rows[time]]).reshape(-1, 4)
+    states = [state for time in times for _, state in rows[time]]
+    lengths = [len(rows[time]) for time in times]
+    columns = rerun.Boxes2D.columns(
+        centers=(boxes[:, :2] + boxes[:, 2:]) / 2,
+        half_sizes=(boxes[:, 2:] - boxes[:, :2]) / 2,
+        class_ids=states,
+        labels=[f"{label}: state {state}" if state else label for state in states],
+    )
+    recording.send_columns(
+        "video/boxes",
+        indexes=[rerun.TimeColumn(TIMELINE, duration=times)],
+        columns=columns.partition(lengths),
+    )
+
+
+def _log_scores(rerun: Any, recording: Any, video: SeenVideo) -> None:
+    """Scores over time, one line per clip and kind; and the action as a word in the log."""
+    for found in video.clips:
+        chunks = [(c.time, s) for c, s in zip(found.clip.chunks, found.chunk_scores, strict=True)]
+        lines = {"action": chunks}
+        for k in (1, 2):
+            lines[f"state_{k}"] = [(t.tracklet.time, t.scores[k - 1]) for t in found.tracklets]
+        for name, points in lines.items():
+            known = [(time, score) for time, score in points if not np.isnan(score)]
+            if known:
+                recording.send_columns(
+                    rerun.new_entity_path(["scores", found.clip.id, name]),
+                    indexes=[rerun.TimeColumn(TIMELINE, duration=[time for time, _ in known])],
+                    columns=rerun.Scalars.columns(scalars=[score for _, score in known]),
+                )
+        if found.action is not None:
+            recording.send_columns(
+                rerun.new_entity_path(["actions", found.clip.id]),
+                indexes=[rerun.TimeColumn(TIMELINE, duration=[found.action.time])],
+                columns=rerun.TextLog.columns(text=["action"]),
+            )

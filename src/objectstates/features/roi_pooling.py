@@ -1,0 +1,133 @@
+"""Appearance of boxes and frames, pooled from feature maps: one forward pass for all boxes.
+
+A box is divided into a grid of bins, and a bin's feature is the mean of the bilinearly
+interpolated map over the bin. ROI-align takes that mean over a few samples; here the integral is
+taken in closed form (as precise ROI pooling, Jiang et al., ECCV 2018), which is what ROI-align
+tends to with many samples, has no sampling to tune and changes smoothly with the box. The
+integral is separable, so all boxes of a frame take two matrix products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.base.errors import SettingError
+from objectstates.features.backbones import FeatureMap
+
+Boxes = npt.NDArray[np.floating]
+"""(N, 4) x1, y1, x2, y2 in pixels."""
+
+Features = npt.NDArray[np.float32]
+
+GRID = 2
+"""Bins along each side of a box, as in the paper."""
+
+CONTEXT = 1.25
+"""Sides of a box are stretched by this factor: the surroundings tell states too."""
+
+_BLOCK_BYTES = 64 << 20
+
+
+def describe_boxes(
+    maps: Sequence[FeatureMap],
+    boxes: Sequence[Boxes],
+    *,
+    context: float = CONTEXT,
+    grid: int = GRID,
+) -> list[Features]:
+    """Describe boxes in a batch of frames: for each frame (N, D), D = grid² x channels of all maps.
+
+    The part of each map is brought to the same length, and the whole to length 1, so that no map
+    outweighs another and bright or contrasty frames do not outweigh dull ones.
+
+    boxes : for each frame of the maps its (N, 4) boxes; N may be 0.
+    """
+    out = []
+    for index, frame_boxes in enumerate(boxes):
+        enlarged = enlarge(frame_boxes, context, maps[0].size)
+        pooled = [pool(m.values[index], m.stride, enlarged, grid) for m in maps]
+        parts = [unit(bins.reshape(len(bins), grid**2 * bins.shape[-1])) for bins in pooled]
+        out.append(unit(np.concatenate(parts, axis=1)))
+    return out
+
+
+def describe_frames(maps: Sequence[FeatureMap]) -> Features:
+    """Describe whole frames: (B, D) of length 1, the mean over the frame of each map."""
+    height, width = maps[0].size
+    whole = [np.array([[0.0, 0.0, width, height]])] * len(maps[0].values)
+    return np.concatenate(describe_boxes(maps, whole, context=1.0, grid=1))
+
+
+def average(features: Sequence[npt.NDArray[np.float32]] | Features) -> Features:
+    """Average the descriptions of a tracklet's frames, (F, D), into one of length 1, (D,)."""
+    if len(features) == 0:
+        raise SettingError("a tracklet needs at least one frame to be described")
+    return unit(np.mean(features, axis=0, dtype=np.float64))
+
+
+def unit(vectors: npt.NDArray[np.floating]) -> Features:
+    """Scale vectors along the last axis to length 1; zero stays zero."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
+
+
+def enlarge(boxes: Boxes, factor: float, size: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Stretch boxes about their centres, and clip them to frames of ``size`` (height, width)."""
+    boxes = np.asarray(boxes, np.float64).reshape(-1, 4)
+    if not factor > 0:
+        raise SettingError(f"context must be a positive factor, not {factor}")
+    centre = (boxes[:, :2] + boxes[:, 2:]) / 2
+    half = factor * (boxes[:, 2:] - boxes[:, :2]) / 2
+    limit = np.array([size[1], size[0]])
+    out = np.hstack([np.clip(centre - half, 0, limit), np.clip(centre + half, 0, limit)])
+    empty = ~np.all(out[:, 2:] > out[:, :2], axis=1)
+    if empty.any():
+        raise SettingError(
+            f"box {boxes[empty][0].tolist()} covers nothing of a frame of "
+            f"{size[1]} x {size[0]} pixels (boxes are x1, y1, x2, y2)"
+        )
+    return out
+
+
+def pool(
+    values: npt.NDArray[np.float32], stride: float, boxes: Boxes, grid: int = GRID
+) -> Features:
+    """Mean of a map over the bins of boxes: (N, grid, grid, C), rows first.
+
+    values : (h, w, C) map of one frame, whose cells' centres lie ``stride`` pixels apart, the
+        first at ``stride / 2``. Beyond the outermost centres the map goes on unchanged.
+    boxes : (N, 4) pixels, not empty.
+    """
+    height, width, channels = values.shape
+    cells = np.asarray(boxes, np.float64) / stride - 0.5
+    across = bin_weights(cells[:, 0], cells[:, 2], width, grid).astype(np.float32)
+    down = bin_weights(cells[:, 1], cells[:, 3], height, grid).astype(np.float32)
+    rows = values.reshape(height, width * channels)
+    out = np.empty((len(cells), grid, grid, channels), np.float32)
+    block = max(1, _BLOCK_BYTES // (4 * grid * width * channels))
+    for start in range(0, len(cells), block):
+        part = slice(start, start + block)
+        strips = (down[part].reshape(-1, height) @ rows).reshape(-1, grid, width, channels)
+        np.matmul(across[part, None], strips, out=out[part])
+    return out
+
+
+def bin_weights(
+    start: npt.NDArray[np.float64], end: npt.NDArray[np.float64], count: int, grid: int
+) -> npt.NDArray[np.float64]:
+    """(N, grid, count) share of each of ``count`` cells in the mean over each bin, along one axis.
+
+    start, end : (N,) in units of cells, with cell c centred at c. Linear interpolation is a sum of
+    tents, max(0, 1 - |u - c|), whose integral up to u is 1/2 + t - t|t|/2 with t = u - c cut to
+    [-1, 1].
+    """
+    edges = start[:, None] + (end - start)[:, None] * np.linspace(0, 1, grid + 1)
+    inside = np.clip(edges, 0, count - 1)
+    t = np.clip(inside[:, :, None] - np.arange(count), -1, 1)
+    weights = np.diff(t - t * np.abs(t) / 2, axis=1)
+    weights[:, :, 0] += np.diff(np.minimum(edges, 0), axis=1)
+    weights[:, :, -1] += np.diff(np.maximum(edges, count - 1), axis=1)
+    return weights / np.diff(edges, axis=1)[:, :, None]

@@ -1,1 +1,0 @@
-"""Other people's formats."""

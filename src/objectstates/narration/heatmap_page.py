@@ -1,0 +1,153 @@
+"""A page that shows narrations as heat maps, as the paper's appendix does, with what was found.
+
+Each word is coloured by the mean score of the windows that contain it: red is high, blue low. The
+page is one file and loads nothing but the videos it links to, which it names relative to itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+
+from objectstates.base.cache import write_atomically
+from objectstates.narration.retrieval import Retrieved, Scorer
+from objectstates.narration.windows import Floats
+
+_SHADES = 21
+_AROUND = 1500
+"""Words shown before and after what was found: a page of hour-long narrations must still open."""
+
+_PAUSE, _LINE_SECONDS = 1.5, 12.0
+"""Seconds of silence that begin a new line, and the longest a line lasts."""
+
+_COLD, _MIDDLE, _HOT = (140, 168, 224), (240, 239, 237), (228, 108, 92)
+"""RGB; dark text is readable on all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Words of one shade next to one another."""
+
+    shade: int
+    text: str
+    found: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is said without a longer pause; time in seconds."""
+
+    time: float
+    inside: bool
+    runs: list[Run]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One retrieved clip on the page."""
+
+    rank: int
+    name: str
+    link: str
+    clip: Retrieved
+    lines: list[Line]
+    left_out: tuple[int, int]
+
+
+def write_page(path: Path, clips: Sequence[Retrieved], scorer: Scorer, title: str) -> None:
+    """Write the page for retrieved clips; whole or not at all."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    heats = [scorer.score(clip.narration).word_means(len(clip.narration)) for clip in clips]
+    low, high = heat_range(heats)
+    cards = [
+        make_card(rank, clip, shades(heat, low, high), path)
+        for rank, (clip, heat) in enumerate(zip(clips, heats, strict=True), 1)
+    ]
+    environment = Environment(
+        loader=PackageLoader("objectstates.narration", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["clock"] = clock
+    text = environment.get_template("heatmap_page.html").render(
+        title=title, cards=cards, colours=[colour(i) for i in range(_SHADES)], low=low, high=high
+    )
+    write_atomically(path, text.encode())
+
+
+def heat_range(heats: Sequence[Floats]) -> tuple[float, float]:
+    """Scores that are shown fully blue and fully red; a few odd words do not set them."""
+    if not heats:
+        return 0.0, 1.0
+    low, high = np.percentile(np.concatenate(heats), [2, 99.8])
+    return float(low), float(max(high, low + 1e-9))
+
+
+def shades(heat: Floats, low: float, high: float) -> list[int]:
+    """The shade of each word, from 0 (blue) to the last (red)."""
+    place = np.clip((heat - low) / (high - low), 0, 1)
+    return [int(shade) for shade in np.rint(place * (_SHADES - 1))]
+
+
+def colour(shade: int) -> str:
+    """A shade as CSS has it: blue, nearly white, red."""
+    place = 2 * shade / (_SHADES - 1)
+    first, second = (_COLD, _MIDDLE) if place < 1 else (_MIDDLE, _HOT)
+    mixed = [
+        round(a + (b - a) * (place % 1 if place < 2 else 1))
+        for a, b in zip(first, second, strict=True)
+    ]
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def make_card(rank: int, clip: Retrieved, word_shades: list[int], page: Path) -> Card:
+    """What the page shows of one clip."""
+    narration = clip.narration
+    first, last = max(0, clip.first - _AROUND), min(len(narration), clip.last + _AROUND)
+    link = ""
+    if narration.video is not None:
+        place = os.path.relpath(os.path.abspath(narration.video), os.path.abspath(page.parent))
+        link = quote(Path(place).as_posix())
+        if ":" in link.split("/")[0]:  # would be read as the name of a protocol
+            link = f"./{link}"
+    lines = list(_lines(clip, word_shades, first, last))
+    return Card(rank, narration.name, link, clip, lines, (first, len(narration) - last))
+
+
+def _lines(clip: Retrieved, word_shades: list[int], first: int, last: int) -> Iterator[Line]:
+    times, words = clip.narration.times, clip.narration.words
+    starts = [first]
+    for i in range(first + 1, last):
+        pause = times[i, 0] - times[i - 1, 1]
+        if pause > _PAUSE or times[i, 0] - times[starts[-1], 0] > _LINE_SECONDS:
+            starts.append(i)
+    for begin, end in zip(starts, [*starts[1:], last], strict=True):
+        time = float(times[begin, 0])
+        runs = [
+            Run(shade, " ".join(words[i] for i in group), found)
+            for (shade, found), group in groupby(
+                range(begin, end), key=lambda i: (word_shades[i], clip.first <= i < clip.last)
+            )
+        ]
+        inside = time < clip.end and float(times[end - 1, 1]) >= clip.start
+        yield Line(time, inside, runs)
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, and hours where there are any.
+
+    >>> clock(65.4), clock(3723)
+    ('1:05', '1:02:03')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,265 @@
+"""Frank-Wolfe steps on one clip after another: what the block solver does, in memory and on disk.
+
+A visit takes a few steps on one side of a clip, all others standing still. A plain step goes
+towards the best labelling; a pairwise one moves weight from the worst labelling in the clip's
+convex combination to the best. Either way the cost is a quadratic along the step, and the step is
+its exact minimum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from objectstates.base.jit import compiled_exactly
+from objectstates.solver.oracle import Floats, Ints, Labels
+from objectstates.solver.problem import (
+    Iterate,
+    Side,
+    action_pull,
+    best_response,
+    block_gradient,
+    inner_product,
+    state_pull,
+)
+
+STEPS_PER_VISIT = 3  # on one side of a clip, before going on to the next
+
+
+def with_room(at: Iterate, more: int) -> Iterate:
+    """The same iterate, with space for ``more`` further vertices in every clip."""
+    capacity = at.weights.shape[1]
+    needed = int(at.counts.max(initial=0)) + more
+    if needed <= capacity:
+        return at
+    added = max(needed, 2 * capacity) - capacity
+    return at._replace(
+        vertices=np.pad(at.vertices, ((0, 0), (0, added))),
+        weights=np.pad(at.weights, ((0, 0), (0, added))),
+    )
+
+
+@compiled_exactly
+def exact_step(slope: float, curvature: float, limit: float) -> float:
+    """The s in [0, limit] that minimises slope s + curvature s^2 / 2, the slope being negative."""
+    if slope >= 0.0:  # optimal, to rounding error
+        return 0.0
+    if -slope >= curvature * limit:
+        return limit
+    return -slope / curvature
+
+
+@compiled_exactly
+def sweep(
+    action: Side,
+    state: Side,
+    coupling: float,
+    action_at: Iterate,
+    state_at: Iterate,
+    clips: Ints,
+    pairwise: bool,
+) -> float:
+    """Visit both sides of each clip; return the sum of the gaps met, each before its steps."""
+    gap = 0.0
+    for n in clips:
+        pull = action_pull(action, state, n, state_at.labels)
+        gap += _visit(action, action_at, n, coupling, pull, pairwise)
+        pull = state_pull(action, state, n, action_at.labels)
+        gap += _visit(state, state_at, n, coupling, pull, pairwise)
+    return gap
+
+
+@compiled_exactly
+def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairwise: bool) -> float:
+    """A few steps on one side of clip n. Inside the clip A_nn is all that is needed; what the
+    other clips see of it (``parts`` and ``whole``) is brought up to date once, at the end."""
+    lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
+    if lo == hi:
+        return 0.0
+    n_rows, n_states = side.n_rows, side.constraints.linear.shape[1]
+    block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(hi - lo, hi - lo)
+    labels = at.labels[lo:hi]
+    gradient = block_gradient(side, at.labels, at.whole, n, coupling, pull)
+    target, source = np.empty(hi - lo, np.int8), np.zeros(hi - lo, np.int8)
+    bent = np.empty((n_states, hi - lo))  # A_nn times the direction, (K, m)
+    own = np.zeros((n_states, hi - lo))  # A_nn Y_n; pairwise steps need none
+    if not pairwise:
+        _add_product(own, block, labels)
+    entry_gap = 0.0
+    kept, moved = 1.0, np.zeros((hi - lo, n_states))  # labels = kept * labels at entry + moved
+    for step in range(STEPS_PER_VISIT):
+        here = inner_product(gradient, labels)
+        least = best_response(side, n, gradient, target)
+        gap = here - least
+        if step == 0:
+            entry_gap = gap
+        if gap <= 1e-15 * abs(here):
+            break
+        if pairwise:  # towards the best labelling, away from the worst
+            worst = _worst_vertex(at, n, lo, hi, gradient)
+            source[:] = at.vertices[lo:hi, worst]
+            slope, limit = _along(gradient.T, target, source), at.weights[n, worst]
+            bent[:] = 0.0
+        else:  # towards the best labelling, away from here
+            worst, slope, limit = -1, -gap, 1.0
+            bent[:] = -own
+        _add_rows(bent, block, target, source)
+        curvature = _along(bent, target, source)
+        if not pairwise:
+            curvature -= inner_product(bent.T, labels)
+        size = exact_step(slope, curvature / n_rows, limit)
+        shrink = 1.0 if pairwise else 1.0 - size
+        kept *= shrink
+        _go(labels, shrink, size, target, source)
+        _go(moved, shrink, size, target, source)
+        for k in range(n_states):
+            for i in range(hi - lo):
+                labels[i, k] = max(labels[i, k], 0.0)  # less by rounding errors only
+                gradient[i, k] += size / n_rows * bent[k, i]
+                own[k, i] += size * bent[k, i]
+        _reweigh(at, n, lo, hi, shrink, worst, target, size)
+    _push(side, at, n, lo, kept, moved)
+    return entry_gap
+
+
+@compiled_exactly
+def _add_product(product: Floats, block: Floats, labels: Floats) -> None:
+    """Add the symmetric block times labels (m, K) to product (K, m)."""
+    for i in range(labels.shape[0]):
+        for k in range(labels.shape[1]):
+            weight = labels[i, k]
+            if weight != 0.0:
+                for j in range(len(block)):
+                    product[k, j] += weight * block[i, j]
+
+
+@compiled_exactly
+def _add_rows(product: Floats, block: Floats, target: Labels, source: Labels) -> None:
+    """The same for the difference of two labellings."""
+    for i in range(len(target)):
+        if target[i] != source[i]:
+            if target[i] > 0:
+                for j in range(len(block)):
+                    product[target[i] - 1, j] += block[i, j]
+            if source[i] > 0:
+                for j in range(len(block)):
+                    product[source[i] - 1, j] -= block[i, j]
+
+
+@compiled_exactly
+def _along(matrix: Floats, target: Labels, source: Labels) -> float:
+    """What changes in <matrix (K, m), labels> from one labelling to another: no term of both."""
+    total = 0.0
+    for i in range(len(target)):
+        if target[i] != source[i]:
+            if target[i] > 0:
+                total += matrix[target[i] - 1, i]
+            if source[i] > 0:
+                total -= matrix[source[i] - 1, i]
+    return total
+
+
+@compiled_exactly
+def _go(labels: Floats, shrink: float, size: float, target: Labels, source: Labels) -> None:
+    """labels (m, K) times ``shrink``, with ``size`` given to ``target``, taken from ``source``."""
+    if shrink != 1.0:
+        for i in range(labels.shape[0]):
+            for k in range(labels.shape[1]):
+                labels[i, k] *= shrink
+    for i in range(len(target)):
+        if target[i] != source[i]:
+            if target[i] > 0:
+                labels[i, target[i] - 1] += size
+            if source[i] > 0:
+                labels[i, source[i] - 1] -= size
+
+
+@compiled_exactly
+def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> int:
+    """The vertex in clip n's combination that costs most; K is 1 or 2."""
+    costs = np.zeros(at.counts[n])
+    for i in range(hi - lo):
+        first, second = gradient[i, 0], gradient[i, -1]
+        for q in range(len(costs)):
+            label = at.vertices[lo + i, q]
+            costs[q] += first if label == 1 else (second if label == 2 else 0.0)
+    return int(np.argmax(costs))
+
+
+@compiled_exactly
+def _known_vertex(at: Iterate, n: int, lo: int, target: Labels) -> int:
+    """Where ``target`` stands in clip n's combination, -1 if it does not."""
+    same = np.ones(at.counts[n], np.bool_)
+    for i in range(len(target)):
+        if target[i] > 0:  # these tell most labellings apart
+            any_same = False
+            for q in range(len(same)):
+                same[q] &= at.vertices[lo + i, q] == target[i]
+                any_same |= same[q]
+            if not any_same:
+                return -1
+    for q in range(len(same)):
+        if same[q] and np.array_equal(at.vertices[lo : lo + len(target), q], target):
+            return q
+    return -1
+
+
+@compiled_exactly
+def _reweigh(
+    at: Iterate,
+    n: int,
+    lo: int,
+    hi: int,
+    shrink: float,
+    source: int,
+    target: Labels,
+    size: float,
+) -> None:
+    """Keep clip n's convex combination true to a step: all weights times ``shrink``, ``size``
+    taken from ``source`` (if any) and given to ``target``; vertices of no weight are dropped."""
+    for q in range(at.counts[n]):
+        at.weights[n, q] *= shrink
+    if source >= 0:
+        at.weights[n, source] -= size
+    known = _known_vertex(at, n, lo, target)
+    if known < 0:
+        known = at.counts[n]
+        at.counts[n] += 1
+        at.vertices[lo:hi, known] = target
+        at.weights[n, known] = 0.0
+    at.weights[n, known] += size
+    q = 0
+    while q < at.counts[n]:
+        if at.weights[n, q] > 0.0:
+            q += 1
+            continue
+        last = at.counts[n] - 1
+        at.weights[n, q] = at.weights[n, last]
+        at.vertices[lo:hi, q] = at.vertices[lo:hi, last]
+        at.counts[n] = last
+
+
+@compiled_exactly
+def _push(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
+    """Bring the sums of label times factor row up to date with labels = kept * before + moved."""
+    part, whole, rows = at.parts[n], at.whole, side.rows
+    for k in range(moved.shape[1]):
+        change = (kept - 1.0) * part[k]
+        used = np.flatnonzero(moved[:, k])
+        whole_fours = len(used) // 4 * 4
+        for first in range(0, whole_fours, 4):  # four at a time: memory is read faster
+            a, b, c, d = used[first], used[first + 1], used[first + 2], used[first + 3]
+            u, v, w, x = moved[a, k], moved[b, k], moved[c, k], moved[d, k]
+            for r in range(len(change)):
+                change[r] += (
+                    u * rows[lo + a, r]
+                    + v * rows[lo + b, r]
+                    + w * rows[lo + c, r]
+                    + x * rows[lo + d, r]
+                )
+        for i in used[whole_fours:]:
+            weight = moved[i, k]
+            for r in range(len(change)):
+                change[r] += weight * rows[lo + i, r]
+        for r in range(len(change)):
+            part[k, r] += change[r]
+            whole[k, r] += change[r]

@@ -1,0 +1,186 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from objectstates import Corpus, Result, __version__, evaluate
+from objectstates.data.synthetic import synthetic_corpus
+
+
+@pytest.fixture(scope="module")
+def corpus_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "corpus"
+    synthetic_corpus(n_clips=6).save(folder)
+    return folder
+
+
+def test_fit_predict_inspect(run, corpus_folder, tmp_path):
+    code, out, _ = run("fit", corpus_folder, "--out", tmp_path / "r", "--nu", 0.5, "--seed", 2)
+    assert code == 0
+    assert "duality gap" in out
+    result = Result.load(tmp_path / "r")
+    assert result.settings["nu"] == 0.5
+    assert result.settings["seed"] == 2
+    synthetic_corpus(n_clips=3, seed=8).save(tmp_path / "new")
+    code, out, _ = run("predict", tmp_path / "r", tmp_path / "new", "--out", tmp_path / "p")
+    assert code == 0
+    assert len(Result.load(tmp_path / "p").clips) == 3
+    for path, words in (
+        (corpus_folder, ["clips", "tracklet feature size", "256", "boxes"]),
+        (tmp_path / "r", ["duality gap", "nu 0.5"]),
+        (tmp_path / "p", ["predict"]),
+    ):
+        code, out, _ = run("inspect", path)
+        assert code == 0
+        for word in words:
+            assert word in out
+
+
+def test_json_is_for_scripts(run, corpus_folder, tmp_path):
+    code, out, _ = run("fit", corpus_folder, "--out", tmp_path / "r", "--json", "--restarts", 2)
+    summary = json.loads(out)
+    assert code == 0
+    assert summary["duality_gap"] <= 0.01 * summary["relaxed_objective"]
+    scores = evaluate(Result.load(tmp_path / "r"), Corpus.load(corpus_folder))
+    assert summary["state_precision"] == scores.state_precision
+    assert json.loads(run("inspect", corpus_folder, "--json")[1])["clips"] == 6
+
+
+def test_version_and_help(run):
+    assert run("--version") == (0, f"objectstates {__version__}\n", "")
+    code, out, _ = run("fit", "--help")
+    assert code == 0
+    assert "--nu" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fit", "nowhere", "--out", "r"], "nowhere does not exist"),
+        (["fit", "a.txt", "--out", "r"], "a.txt is neither a corpus folder nor a .mat file"),
+        (["fit", "empty", "--out", "r"], "empty has no corpus.json"),
+        (["fit", "corpus"], "--out"),
+        (["fit", "corpus", "--out", "r", "--mu", "0"], "mu must be a number above 0"),
+        (["fit", "corpus", "--out", "r", "--nu", "much"], "--nu"),
+        (["fit", "corpus", "--out", "r", "--solver", "magic"], "--solver"),
+        (["fit", "corpus", "--out", "a.txt"], "a.txt exists and holds something else"),
+        (["fit", "corpus", "--out", "a.txt/r"], "cannot write a.txt/r"),
+        (["fit", "a.mat", "--out", "r"], "a.mat is not a MATLAB file"),
+        (["fit", "x" * 300, "--out", "r"], "name too long"),
+        (["predict", "corpus", "corpus", "--out", "r"], "corpus has no result.json"),
+        (["inspect", "nowhere"], "nowhere does not exist"),
+        (["inspect", "corpus", "--loud"], "No such option"),
+        (["sing"], "No such command 'sing'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_exit_code_2(run, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    synthetic_corpus(n_clips=2).save("corpus")
+    (tmp_path / "a.txt").write_text("hello")
+    (tmp_path / "a.mat").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, _, err = run(*words)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1, err
+    assert err.startswith("objectstates: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before, "something was left behind"
+
+
+def test_either_side_alone_prints_its_certificate(run, corpus_folder, tmp_path):
+    for target in ("state", "action"):
+        code, out, _ = run("fit", corpus_folder, "--out", tmp_path / target, "--target", target)
+        assert code == 0
+        assert "duality gap" in out
+
+
+@pytest.mark.parametrize("out_of_core", [(), ("--out-of-core",)])
+def test_a_reduction_tells_what_it_loses(run, tmp_path, out_of_core):
+    """In words and as JSON, by fit and by inspect; a side that has fewer features says so."""
+    synthetic_corpus(n_clips=6, state_size=60, action_size=30).save(tmp_path / "c")
+    common = tmp_path / "c", "--out", tmp_path / "r", "--max-passes", 60, *out_of_core
+    code, out, _ = run("fit", *common, "--reduce", 40)
+    assert code == 0
+    words = " ".join(out.split())
+    assert "state: 40 directions of 60 features, without" in words
+    assert "the objective is too high by" in words
+    assert "action: not reduced, all of 30 features" in words
+    _, out, _ = run("inspect", tmp_path / "r", "--json")
+    told = json.loads(out)["reduced"]
+    assert told["action"] == {"from": 30, "to": 30, "variance_lost": 0.0, "error_share": 0.0,
+                              "cost_error_at_most": 0.0}  # fmt: skip
+    assert 0 < told["state"]["cost_error_at_most"] < 0.5
+    code, _, err = run("fit", *common, "--reduce", 0)
+    assert code == 2
+    assert err == "objectstates: reduce must be a whole number of at least 1, not 0\n"
+
+
+def test_a_model_is_not_overwritten_by_its_predictions(run, corpus_folder, tmp_path):
+    run("fit", corpus_folder, "--out", tmp_path / "r", "--max-passes", 60)
+    code, _, err = run("predict", tmp_path / "r", corpus_folder, "--out", tmp_path / "r")
+    assert code == 2
+    assert "is the model itself" in err
+
+
+def test_names_do_not_steer_the_terminal(run, tmp_path):
+    clips = list(synthetic_corpus(n_clips=3))
+    clips[1] = type(clips[1])("\x1b[31mred :cat:", (), clips[1].chunks)
+    Corpus.from_clips(clips).save(tmp_path / "c")
+    _, out, _ = run("inspect", tmp_path / "c")
+    assert "\x1b[31m" not in out
+    assert ":cat:" in out
+
+
+def test_left_out_clips_are_told_in_one_line(run, tmp_path):
+    clips = list(synthetic_corpus(n_clips=4))
+    clips[2] = type(clips[2])("lonely", (), clips[2].chunks)
+    Corpus.from_clips(clips).save(tmp_path / "c")
+    code, _, err = run("fit", tmp_path / "c", "--out", tmp_path / "r")
+    assert code == 0
+    assert "warning: 1 of 4 clips" in err
+    assert "lonely" in err
+    assert err.count("\n") == 1
+    code, _, err = run("fit", tmp_path / "c", "--out", tmp_path / "s", "--strict")
+    assert code == 2
+    assert not (tmp_path / "s").exists()
+
+
+def python(*words, **env):
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **env},
+    ).stdout
+
+
+def test_starting_is_light():
+    """Neither the import nor --help loads what takes long: numba, scipy, pyarrow, numpy."""
+    heavy = "{'numba', 'scipy', 'pyarrow', 'numpy', 'h5py'}"
+    code = f"import sys, objectstates; print(sorted({heavy} & set(sys.modules)))"
+    assert python("-c", code) == "[]\n"
+    code = (
+        "import sys\nfrom objectstates import cli\nsys.argv = ['objectstates', '--help']\n"
+        f"try: cli.main()\nexcept SystemExit: print(sorted({heavy} & set(sys.modules)))"
+    )
+    assert python("-c", code).endswith("[]\n")
+
+
+def test_kernels_are_compiled_once(tmp_path):
+    """A second process finds the kernels of the first on disk, and computes the same bits."""
+    code = (
+        "from objectstates import JointDiscovery\n"
+        "from objectstates.data.synthetic import synthetic_corpus\n"
+        "from objectstates.solver.block_steps import sweep\n"
+        "corpus = synthetic_corpus(n_clips=12, tracklets_per_clip=15, state_size=30)\n"
+        "print(JointDiscovery(tol=1e-6).fit(corpus).gap_.hex())\n"
+        "print(sum(sweep.stats.cache_misses.values()), sum(sweep.stats.cache_hits.values()))"
+    )
+    first, second = (python("-c", code, NUMBA_CACHE_DIR=str(tmp_path)).split() for _ in range(2))
+    assert first[1:] == ["1", "0"]
+    assert second[1:] == ["0", "1"]
+    assert first[0] == second[0]

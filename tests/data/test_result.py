@@ -1,0 +1,170 @@
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from objectstates import JointDiscovery, Result
+from objectstates.base.errors import CorpusError, ResultError
+from objectstates.data.synthetic import synthetic_corpus
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return synthetic_corpus(n_clips=5)
+
+
+@pytest.fixture(scope="module", params=["joint", "state", "action"])
+def result(request, corpus):
+    return JointDiscovery(target=request.param, max_passes=90).fit(corpus).result_
+
+
+def test_result_survives_the_disk(tmp_path, result):
+    result.save(tmp_path / "r")
+    again = Result.load(tmp_path / "r")
+    for name, value in vars(result).items():
+        other = getattr(again, name)
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, other, err_msg=name)
+            assert value.dtype == other.dtype
+        elif name not in ("classifiers", "corpus"):
+            assert value == other, name
+    np.testing.assert_array_equal(again.action_time, result.action_time)
+    np.testing.assert_array_equal(again.confidence, result.confidence)
+    assert again.classifiers.keys() == result.classifiers.keys()
+    for side, classifier in result.classifiers.items():
+        np.testing.assert_array_equal(classifier.weights, again.classifiers[side].weights)
+        np.testing.assert_array_equal(classifier.bias, again.classifiers[side].bias)
+        assert classifier.n_rows == again.classifiers[side].n_rows
+
+
+def test_folder_is_what_the_documentation_says(tmp_path, corpus):
+    model = JointDiscovery(seed=3).fit(corpus)
+    model.save(tmp_path / "r")
+    header = json.loads((tmp_path / "r" / "result.json").read_text())
+    assert header["format_version"] == 2
+    assert header["seed"] == 3
+    assert header["settings"]["nu"] == 3.0
+    assert header["objective"].keys() == {"total", "state", "action", "joint"}
+    assert header["duality_gap"] == model.gap_
+    assert header["relaxed_objective"] == model.relaxed_objective_
+    assert header["passes"] == model.n_iter_
+    assert header["skipped"] == []
+    assert {"objectstates", "numpy", "scipy", "numba"} <= header["versions"].keys()
+    assert all(seconds >= 0 for seconds in header["seconds"].values())
+    clips = pq.read_table(tmp_path / "r" / "clips.parquet").to_pydict()
+    assert list(clips) == ["clip", "action_chunk", "action_time", "action_start", "action_end",
+                           "action_score", "confidence"]  # fmt: skip
+    assert clips["clip"] == list(corpus.clip_ids)
+    for n, (chunk, time) in enumerate(
+        zip(clips["action_chunk"], clips["action_time"], strict=True)
+    ):
+        assert time == corpus[n].chunks[chunk].time
+    rows = pq.read_table(tmp_path / "r" / "tracklets.parquet").to_pydict()
+    assert list(rows) == ["clip", "tracklet", "start", "end", "state", "score_1", "score_2"]
+    assert rows["start"] == corpus.tracklets.start.tolist()
+    assert rows["tracklet"] == [i for n in range(5) for i in range(len(corpus.tracklet_rows(n)))]
+    assert rows["state"] == model.labels_.tolist()
+    chunks = pq.read_table(tmp_path / "r" / "chunks.parquet").to_pydict()
+    assert list(chunks) == ["clip", "chunk", "start", "end", "action", "score"]
+    assert sum(chunks["action"]) == len(corpus)
+    assert [len(row) for row in header["trace"]] == [4] * len(header["trace"])
+    assert header["trace"][-1][1] == model.relaxed_objective_
+    with np.load(tmp_path / "r" / "classifiers.npz", allow_pickle=False) as arrays:
+        scores = corpus.tracklets.features @ arrays["state_weights"] + arrays["state_bias"]
+    predicted = model.predict(corpus).state_scores
+    np.testing.assert_allclose(scores, predicted, atol=1e-4)
+
+
+def test_damaged_results_are_refused(tmp_path, result):
+    def fresh(name):
+        result.save(tmp_path / name)
+        return tmp_path / name
+
+    with pytest.raises(ResultError, match=r"no result\.json"):
+        Result.load(tmp_path)
+    folder = fresh("version")
+    (folder / "result.json").write_text('{"format_version": 7}')
+    with pytest.raises(ResultError, match="format version 7"):
+        Result.load(folder)
+    folder = fresh("keys")
+    (folder / "result.json").write_text('{"format_version": 2}')
+    with pytest.raises(ResultError, match="not a whole result"):
+        Result.load(folder)
+    folder = fresh("table")
+    (folder / "clips.parquet").unlink()
+    with pytest.raises(ResultError, match="not a whole result"):
+        Result.load(folder)
+    folder = fresh("pickle")
+    np.savez(folder / "classifiers.npz", state_weights=np.array([{}], dtype=object))
+    with pytest.raises(ResultError, match="not a whole result"):
+        Result.load(folder)
+    folder = fresh("zip")
+    path = folder / "classifiers.npz"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ResultError, match="not a whole result"):
+        Result.load(folder)
+    folder = fresh("nan")
+    with np.load(folder / "classifiers.npz") as arrays:
+        spoilt = {k: v * np.nan if k.endswith("weights") else v for k, v in arrays.items()}
+    np.savez(folder / "classifiers.npz", **spoilt)
+    with pytest.raises(ResultError, match="classifier is damaged"):
+        Result.load(folder)
+    folder = fresh("shape")
+    with np.load(folder / "classifiers.npz") as arrays:
+        spoilt = {k: np.tile(v, (3, 1)) if k.endswith("bias") else v for k, v in arrays.items()}
+    np.savez(folder / "classifiers.npz", **spoilt)
+    with pytest.raises(ResultError, match="classifier is damaged"):
+        Result.load(folder)
+
+
+def test_only_results_are_replaced(tmp_path, result):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "result.json").write_text('{"accuracy": 0.9}')
+    (tmp_path / "mine" / "notes.txt").write_text("dear")
+    with pytest.raises(ResultError, match="holds something else"):
+        result.save(tmp_path / "mine")
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "dear"
+
+
+def test_a_result_tells_of_its_clips_without_the_corpus(tmp_path, result, corpus):
+    result.save(tmp_path / "r")
+    seen = Result.load(tmp_path / "r").corpus
+    assert seen.clip_ids == corpus.clip_ids
+    np.testing.assert_array_equal(seen.tracklets.label, corpus.tracklets.label)
+    np.testing.assert_array_equal(seen.chunks.start, corpus.chunks.start)
+    assert seen.tracklets.features.shape == (len(corpus.tracklets.start), 0)
+    with pytest.raises(CorpusError, match="no features"):
+        JointDiscovery().fit(seen)
+
+
+def test_tables_that_do_not_fit_their_corpus_are_refused(tmp_path, result):
+    result.save(tmp_path / "r")
+    for name in ("clips", "tracklets", "chunks"):
+        path = tmp_path / "r" / f"{name}.parquet"
+        whole = pq.read_table(path)
+        pq.write_table(whole.slice(1), path)
+        with pytest.raises(ResultError, match=f"{name}.parquet has"):
+            Result.load(tmp_path / "r")
+        pq.write_table(whole, path)
+
+
+def test_confidence_is_high_where_the_labels_look_alike(corpus):
+    plain, noisy = (
+        JointDiscovery().fit(synthetic_corpus(n_clips=10, noise=noise)).result_
+        for noise in (0.3, 4.0)
+    )
+    assert (plain.confidence >= 0).all()
+    assert (plain.confidence <= 1).all()
+    assert plain.confidence.mean() > noisy.confidence.mean()
+
+
+def test_results_from_before_there_were_scales_are_read(tmp_path):
+    JointDiscovery().fit(synthetic_corpus(4)).save(tmp_path / "result")
+    path = tmp_path / "result" / "classifiers.npz"
+    with np.load(path) as arrays:
+        older = {name: arrays[name] for name in arrays if not name.endswith("_scale")}
+        assert len(older) < len(arrays)
+    np.savez(path, **older)
+    again = Result.load(tmp_path / "result")
+    np.testing.assert_array_equal(again.classifiers["state"].scale, [1.0, 1.0])

@@ -1,0 +1,226 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from objectstates import Box, Chunk, Clip, Corpus, Tracklet
+from objectstates.base.errors import TruthError
+from objectstates.data.truth import (
+    ClipTruth,
+    UnknownClipWarning,
+    label_corpus,
+    read_truth,
+    shown_box,
+)
+
+FEATURE = np.ones(1, np.float32)
+HERE, THERE = (0, 0, 10, 10), (50, 50, 60, 60)
+
+
+def tracklet(start, end, *boxes):
+    times = np.linspace(start, end, len(boxes), endpoint=False)
+    return Tracklet(
+        start,
+        end,
+        FEATURE,
+        boxes=tuple(Box(float(t), *b) for t, b in zip(times, boxes, strict=True)),
+    )
+
+
+def corpus_of(*tracklets, clip="a", video=None, span=(None, None)):
+    chunks = tuple(Chunk(t, t + 1.0, FEATURE) for t in range(10))
+    return Corpus.from_clips([Clip(clip, tracklets, chunks, video, *span)])
+
+
+def truth_of(action, times=(), boxes=(), clip="a"):
+    boxes = np.array(boxes, float).reshape(-1, 4)
+    return {clip: ClipTruth(clip, action, np.array(times, float), boxes)}
+
+
+def test_a_tracklet_is_judged_by_place_and_time():
+    corpus = corpus_of(
+        tracklet(0, 1, HERE, HERE),  # before
+        tracklet(1, 2, THERE, THERE),  # another thing
+        tracklet(2, 3, HERE, HERE),  # ends as the action begins
+        tracklet(2.5, 3.5, HERE, HERE),  # runs into it
+        tracklet(4, 5, HERE, HERE),  # in it
+        tracklet(5.5, 6.5, HERE, HERE),  # runs out of it
+        tracklet(6, 7, HERE, HERE),  # begins as it ends
+        tracklet(8, 9, HERE, THERE),  # drifted away: overlap 1/2 in the mean, which is enough
+        tracklet(8.5, 9.5, HERE, THERE, THERE),  # and 1/3, which is not
+    )
+    times = np.arange(0, 10, 0.1)
+    labelled = label_corpus(corpus, truth_of((3, 6), times, [HERE] * len(times)))
+    assert labelled.tracklets.label.tolist() == [1, 0, 1, 3, 3, 3, 2, 2, 0]
+    # Chunks of a second, by their middle: 3.5, 4.5, 5.5.
+    assert labelled.chunks.label.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0, 0]
+
+
+def test_overlap_is_of_areas():
+    half = (0, 0, 10, 5)  # IoU 0.5 with HERE
+    third = (0, 5, 10, 15)  # 50 in common of 150
+    corpus = corpus_of(tracklet(0, 1, half), tracklet(1, 2, third))
+    labelled = label_corpus(corpus, truth_of((3, 6), [0, 1], [HERE, HERE]))
+    assert labelled.tracklets.label.tolist() == [1, 0]
+
+
+def test_an_object_that_is_not_seen_overlaps_with_nothing():
+    corpus = corpus_of(tracklet(0, 1, HERE), tracklet(1, 2, HERE))
+    unseen = (np.nan,) * 4
+    labelled = label_corpus(corpus, truth_of((3, 6), [0, 1], [HERE, unseen]))
+    assert labelled.tracklets.label.tolist() == [1, 0]
+
+
+def test_one_box_tells_the_place_in_its_state():
+    """The box after the action is nearer in time, and yet the one before it is meant."""
+    corpus = corpus_of(tracklet(4, 5, HERE), tracklet(7, 8, HERE), tracklet(8, 9, THERE))
+    labelled = label_corpus(corpus, truth_of((5.2, 5.4), [0, 5.5], [HERE, THERE]))
+    assert labelled.tracklets.label.tolist() == [1, 0, 2]
+
+
+def test_without_boxes_time_alone_decides():
+    corpus = corpus_of(tracklet(0, 1), tracklet(4, 5), tracklet(8, 9))
+    assert label_corpus(corpus, truth_of((3, 6))).tracklets.label.tolist() == [1, 3, 2]
+    with pytest.raises(TruthError, match="without boxes"):
+        label_corpus(corpus, truth_of((3, 6), [0], [HERE]))
+
+
+def test_a_crop_has_the_truth_of_its_video():
+    truth = {**truth_of((3, 6), clip="drawer/00"), **truth_of((1, 2), clip="lid/00")}
+    for video, expected in (("x/drawer/00.mp4", [3, 4, 5]), ("x/lid/00.mp4", [1])):
+        corpus = corpus_of(clip="crop-2", video=video, span=(0.0, 10.0))
+        assert np.flatnonzero(label_corpus(corpus, truth).chunks.label).tolist() == expected
+
+
+def test_clips_of_which_nothing_is_known_are_named():
+    known, other = corpus_of(clip="a")[0], replace(corpus_of(clip="b")[0], id="b")
+    with pytest.warns(UnknownClipWarning, match="1 of 2 clips: b"):
+        labelled = label_corpus(Corpus.from_clips([known, other]), truth_of((3, 6)))
+    assert set(labelled.chunks.label[10:]) == {-1}
+    with pytest.raises(TruthError, match="1 of 1 clips: b; the truth is about a"):
+        label_corpus(Corpus.from_clips([other]), truth_of((3, 6)))
+
+
+def test_nothing_else_of_the_corpus_changes():
+    corpus = corpus_of(tracklet(0, 1, HERE))
+    labelled = label_corpus(corpus, truth_of((3, 6), [0], [HERE]))
+    np.testing.assert_array_equal(labelled.tracklets.boxes, corpus.tracklets.boxes)
+    assert corpus.tracklets.label.tolist() == [-1]
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def simulated(folder, name="lid_000", **changes):
+    facts = {
+        "fps": 10,
+        "n_frames": 3,
+        "action_interval_s": [0.1, 0.2],
+        "object": {"box": [[10, 10, 20, 20], [10, 10, 20, 20], None]},
+        "part": {"box": [[12, 12, 15, 15], [15, 5, 25, 12], None]},
+        **changes,
+    }
+    (folder / f"{name}.mp4").touch()
+    (folder / f"{name}.json").write_text(json.dumps(facts))
+    return facts
+
+
+def test_a_folder_of_clips(tmp_path):
+    simulated(tmp_path)
+    (tmp_path / "crops.json").write_text("{}")
+    truth = read_truth(tmp_path)["lid_000"]
+    assert truth.action == (0.1, 0.2)
+    np.testing.assert_allclose(truth.times, [0, 0.1, 0.2])
+    np.testing.assert_array_equal(truth.boxes, [[10, 10, 20, 20], [10, 5, 25, 20], [np.nan] * 4])
+
+
+def test_what_shows_the_state_is_around_object_and_part():
+    beside = {"object": {"box": [[0, 0, 4, 4]]}, "part": {"box": [[6, 1, 8, 3]]}}
+    assert shown_box(beside, 0) == (0, 0, 8, 4)
+    assert shown_box({"object": {"box": [None]}, "part": {"box": [None]}}, 0) is None
+    assert shown_box({"object": {"box": [[1, 2, 3, 4]]}}, 0) == (1, 2, 3, 4)
+
+
+def annotation(**changes):
+    return {
+        "file": "open_drawer/00.mp4",
+        "fps": 30.0,
+        "action_interval_s": [1.3, 1.8],
+        "object_box_before": [0, 0, 10, 10],
+        "frame_before": 0,
+        "object_box_after": [0, 0, 12, 10],
+        "frame_after": 60,
+        **changes,
+    }
+
+
+def test_annotations_of_one_early_and_one_late_frame(tmp_path):
+    hidden = annotation(file="lid/02.mp4", object_box_after=None)
+    (tmp_path / "annotations.json").write_text(json.dumps([annotation(), hidden]))
+    truth = read_truth(tmp_path)
+    assert list(truth) == ["open_drawer/00", "lid/02"]
+    assert truth["open_drawer/00"].times.tolist() == [0, 2]
+    assert truth["open_drawer/00"].boxes[1].tolist() == [0, 0, 12, 10]
+    assert len(truth["lid/02"].boxes) == 1, "what was not annotated is not unseen"
+
+
+def test_a_list_of_actions(tmp_path):
+    path = tmp_path / "truth.csv"
+    path.write_text("clip,action_start,action_end\na,1,2.5\nb,0,1\n")
+    truth = read_truth(path)
+    assert truth["a"].action == (1, 2.5)
+    assert len(truth["b"].times) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("t.csv", "clip,start,end\na,1,2\n", "header must be clip,action_start"),
+        ("t.csv", "clip,action_start,action_end\na,1,x\n", "line 2: 'x' is not a number"),
+        ("t.csv", "clip,action_start,action_end\na,1\n", "line 2: None is not a number"),
+        (
+            "t.csv",
+            "clip,action_start,action_end\na,2,1\n",
+            "t.csv, line 2: clip 'a': its action from 2 to 1 s",
+        ),
+        ("t.csv", "clip,action_start,action_end\na,1,2\na,1,2\n", "line 3"),
+        ("t.csv", "clip,action_start,action_end\n", "tells of no clip"),
+        ("t.json", "[{]", "cannot be read as JSON"),
+        ("t.json", "{}", "a list"),
+        ("t.json", '[{"file": "a.mp4", "fps": 30}]', "entry 1"),
+        ("t.json", '[{"file": "", "fps": 30}]', "entry 1"),
+        ("t.json", "[7]", "entry 1"),
+        ("t.json", json.dumps([annotation(action_interval_s=[2, 1])]), "entry 1.* from 2 to 1 s"),
+        ("t.json", json.dumps([annotation(fps=0)]), "entry 1"),
+        ("t.json", json.dumps([annotation(object_box_before=[1, 2, 3])]), "entry 1"),
+        ("t.txt", "", "neither"),
+    ],
+)
+def test_a_bad_file_is_named_with_the_reason(tmp_path, name, text, words):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(TruthError, match=words):
+        read_truth(tmp_path / name)
+
+
+def test_a_bad_clip_is_named(tmp_path):
+    simulated(tmp_path, "x", object={"box": [[1, 2, 3, 4]]})
+    with pytest.raises(TruthError, match=r"x\.json"):
+        read_truth(tmp_path)
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(TruthError, match="lacks action_interval_s"):
+        read_truth(tmp_path)
+    with pytest.raises(TruthError, match="does not exist"):
+        read_truth(tmp_path / "nowhere")
+
+
+@pytest.mark.reference
+def test_the_data_beside_the_repository_reads_whole(shared):
+    counts = {}
+    for task in sorted(path for path in (shared / "data" / "sim").iterdir() if path.is_dir()):
+        counts[task.name] = len(read_truth(task))
+        assert counts[task.name] == len(list(task.glob("*.mp4")))
+    assert sum(counts.values()) >= 100
+    assert len(read_truth(shared / "data" / "droid")) == 27
+    for clip in read_truth(shared / "data" / "sim" / "drawer-open").values():
+        assert np.isfinite(clip.boxes).all(axis=1).mean() > 0.9

@@ -1,0 +1,444 @@
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from objectstates import Corpus, JointDiscovery, Result, evaluate
+from objectstates.base.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
+from objectstates.data.synthetic import synthetic_corpus
+from objectstates.discovery.estimator import InfeasibleClipWarning
+from objectstates.solver.block_steps import sweep
+from objectstates.solver.rounding import _round_clips
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return synthetic_corpus(n_clips=12, seed=0)
+
+
+@pytest.fixture(scope="module")
+def model(corpus):
+    return JointDiscovery(seed=0).fit(corpus)
+
+
+def regression_objective(corpus, model):
+    """f + g + d of the labels by plain ridge regression, with no code of the solver's."""
+    total = 0.0
+    in_seconds = model.time_unit == "second"
+    coupling = model.nu if in_seconds else model.result_.summary["coupling_per_second"]
+    y = (model.labels_[:, None] == [1, 2]).astype(float)
+    rows = corpus.chunks.offsets[:-1] + model.action_chunk_
+    z = np.zeros((len(corpus.chunks.start), 1))
+    z[rows] = 1
+    for x, labels, ridge in (
+        (corpus.tracklets.features, y, model.mu),
+        (corpus.chunks.features, z, model.lam),
+    ):
+        n, x = len(labels), x.astype(np.float64)
+        x, centred = x - x.mean(axis=0), labels - labels.mean(axis=0)
+        weights = np.linalg.solve(x.T @ x + n * ridge * np.eye(x.shape[1]), x.T @ centred)
+        loss = np.square(centred - x @ weights).sum() / (2 * n)
+        total += loss + ridge / 2 * np.square(weights).sum()
+    for n in range(len(corpus)):
+        tracklets = list(corpus.tracklet_rows(n))
+        late = corpus.tracklets.time[tracklets] - corpus.chunks.time[rows[n]]
+        labels = model.labels_[tracklets]
+        seconds = np.maximum(late[labels == 1], 0).sum() + np.maximum(-late[labels == 2], 0).sum()
+        total += coupling / len(z) * seconds
+    return total
+
+
+def assert_constraints_hold(corpus, labels, action_chunk, exactly_one=False):
+    for n in range(len(corpus)):
+        rows = np.array(corpus.tracklet_rows(n))
+        used = rows[labels[rows] > 0]
+        used = used[np.argsort(corpus.tracklets.start[used])]
+        assert (corpus.tracklets.end[used[:-1]] <= corpus.tracklets.start[used[1:]]).all()
+        assert (np.diff(labels[used]) >= 0).all()
+        assert set(labels[used]) == {1, 2}
+        assert not exactly_one or len(used) == 2
+        assert 0 <= action_chunk[n] < len(corpus.chunk_rows(n))
+
+
+def test_finds_what_is_there(corpus, model):
+    scores = evaluate(model.result_, corpus)
+    assert scores.state_precision > 0.8
+    assert scores.action_precision > 0.9
+    assert model.converged_
+    assert 0 <= model.gap_ <= 0.01 * model.relaxed_objective_
+
+
+def test_the_papers_few_labels_are_surer(corpus):
+    model = JointDiscovery.paper(seed=0).fit(corpus)
+    assert evaluate(model.result_, corpus).state_precision > 0.85
+    unseen = synthetic_corpus(n_clips=10, seed=99)
+    assert evaluate(model.predict(unseen), unseen).state_precision > 0.8
+
+
+def test_many_tracklets_are_labelled_and_not_only_the_surest():
+    corpora = [synthetic_corpus(n_clips=14, noise=noise, seed=1) for noise in (0.7, 1.5)]
+    for corpus in corpora:
+        paper = JointDiscovery(labelling="paper").fit(corpus)
+        model = JointDiscovery().fit(corpus)
+        assert (model.action_chunk_ == paper.action_chunk_).all()
+        few, many = evaluate(paper.result_, corpus), evaluate(model.result_, corpus)
+        assert few.labels_per_clip < 2.5 < many.labels_per_clip
+        assert many.state_recall > few.state_recall
+        assert many.state_precision > 0.8
+
+
+def test_unseen_clips_are_labelled_alike():
+    seen, unseen = (synthetic_corpus(n_clips=14, seed=seed) for seed in (1, 2))
+    model = JointDiscovery().fit(seen)
+    mine, theirs = evaluate(model.result_, seen), evaluate(model.predict(unseen), unseen)
+    assert theirs.state_precision > 0.7  # chance has 0.17; clips that took part are easier
+    assert theirs.state_recall > mine.state_recall - 0.1
+    assert abs(theirs.labels_per_clip - mine.labels_per_clip) < 1.5
+
+
+def test_the_action_lasts_from_start_to_end(corpus, model):
+    span, time = model.action_span_, model.action_time_
+    assert (span[:, 0] <= time).all()
+    assert (time <= span[:, 1]).all()
+    chunk = JointDiscovery(labelling="paper").fit(corpus).action_span_
+    assert (span[:, 1] - span[:, 0] >= chunk[:, 1] - chunk[:, 0] - 1e-9).all()
+    owner = model.result_.tracklet_clip
+    table = corpus.tracklets
+    inside = (table.start >= span[owner, 0]) & (table.end <= span[owner, 1])
+    assert not model.labels_[inside].any()
+
+
+def test_the_length_of_clips_does_not_change_the_coupling(corpus):
+    slow = replace(
+        corpus,
+        tracklets=replace(corpus.tracklets, **_slower(corpus.tracklets)),
+        chunks=replace(corpus.chunks, **_slower(corpus.chunks)),
+    )
+    assert (JointDiscovery().fit(slow).labels_ == JointDiscovery().fit(corpus).labels_).all()
+    per_second = [
+        JointDiscovery(time_unit="second", nu=nu).fit(c).result_.summary["coupling_per_second"]
+        for nu, c in ((1.0, slow), (1.0, corpus))
+    ]
+    assert per_second == [1.0, 1.0]
+
+
+def _slower(table):
+    return {name: 4 * getattr(table, name) for name in ("start", "end", "time")}
+
+
+def test_one_clip_alone_is_labelled_as_in_the_paper(corpus):
+    alone = corpus.select([0])
+    model = JointDiscovery(max_passes=100).fit(alone)
+    assert model.result_.summary["labelled"] == "paper"
+    assert (model.predict(alone).state == model.labels_).all()
+
+
+def test_labels_keep_the_constraints(corpus, model):
+    assert_constraints_hold(corpus, model.labels_, model.action_chunk_)
+    salient = JointDiscovery(constraint="exactly_one").fit(corpus)
+    assert_constraints_hold(corpus, salient.labels_, salient.action_chunk_, exactly_one=True)
+
+
+@pytest.mark.parametrize("sizes", [(256, 200), (900, 1200)])
+@pytest.mark.parametrize("nu", [1.0, 0.1])
+def test_objective_is_that_of_the_labels(sizes, nu):
+    corpus = synthetic_corpus(n_clips=10, state_size=sizes[0], action_size=sizes[1])
+    model = JointDiscovery(nu=nu).fit(corpus)
+    assert model.objective_ == pytest.approx(regression_objective(corpus, model), rel=1e-6)
+    terms = model.result_.summary["objective"]
+    assert terms["total"] == pytest.approx(terms["state"] + terms["action"] + terms["joint"])
+    assert model.relaxed_objective_ < model.objective_
+
+
+def test_best_rounding_of_the_run_is_kept(corpus):
+    seen = []
+    model = JointDiscovery().fit(corpus, callback=seen.append)
+    rounded = [progress.rounded for progress in seen if progress.stage == "joint"]
+    assert min(rounded) == rounded[-1] == model.result_.summary["rounded_objective"]
+    assert (np.diff(rounded) <= 0).all()
+    assert [progress.passes for progress in seen] == list(range(1, model.n_iter_ + 1))
+    objective = [progress.objective for progress in seen if progress.stage == "joint"]
+    assert max(np.diff(objective)) <= 1e-15
+
+
+def test_restarts_keep_the_best(corpus):
+    alone = [JointDiscovery.paper(seed=seed).fit(corpus).objective_ for seed in (5, 6, 7)]
+    assert JointDiscovery.paper(seed=5, restarts=3).fit(corpus).objective_ == min(alone)
+
+
+def test_same_seed_same_result(corpus, model):
+    again = JointDiscovery(seed=0).fit(corpus)
+    assert (again.labels_ == model.labels_).all()
+    assert again.objective_ == model.objective_
+    assert again.gap_ == model.gap_
+
+
+def test_full_steps_are_the_papers_solver(corpus, model):
+    full = JointDiscovery(solver="full", max_passes=200).fit(corpus)
+    assert full.n_iter_ == 200
+    assert evaluate(full.result_, corpus).action_precision > 0.9
+    assert full.relaxed_objective_ >= 0.95 * model.relaxed_objective_
+
+
+def test_one_side_alone(corpus):
+    states = JointDiscovery(target="state", max_passes=100).fit(corpus)
+    assert (states.action_chunk_ == -1).all()
+    assert np.isnan(states.action_time_).all()
+    assert set(states.result_.classifiers) == {"state"}
+    assert evaluate(states.result_, corpus).state_precision > 0.6
+    actions = JointDiscovery(target="action", max_passes=100).fit(corpus)
+    assert not actions.labels_.any()
+    assert set(actions.result_.classifiers) == {"action"}
+    assert (actions.action_chunk_ >= 0).all()
+    for alone in (states, actions):
+        labelled = alone.predict(corpus)
+        assert (labelled.state > 0).any() == (alone is states)
+
+
+def test_forbidden_labels_are_not_given(corpus):
+    allowed = np.ones((len(corpus.tracklets.start), 2), bool)
+    allowed[::3, 0] = False
+    window = corpus.chunks.time < 8
+    restricted = Corpus.from_arrays(
+        tracklets_per_clip=np.diff(corpus.tracklets.offsets),
+        tracklet_start=corpus.tracklets.start,
+        tracklet_end=corpus.tracklets.end,
+        tracklet_features=corpus.tracklets.features,
+        tracklet_allowed=allowed,
+        chunks_per_clip=np.diff(corpus.chunks.offsets),
+        chunk_start=corpus.chunks.start,
+        chunk_end=corpus.chunks.end,
+        chunk_features=corpus.chunks.features,
+        chunk_allowed=window,
+    )
+    model = JointDiscovery().fit(restricted)
+    assert not (model.labels_[::3] == 1).any()
+    assert (model.action_time_ < 8).all()
+    predicted = model.predict(restricted)
+    assert (predicted.action_time < 8).all()
+
+
+def test_detection_scores_are_preferred():
+    """Twins that differ only in their score: the surer one is labelled."""
+    corpus = synthetic_corpus(n_clips=10, tracklets_per_clip=12)
+    twins = {
+        name: np.repeat(getattr(corpus.tracklets, name), 2, axis=0)
+        for name in ("start", "end", "features")
+    }
+    score = np.tile([0.2, 0.9], len(corpus.tracklets.start))
+    doubled = Corpus.from_arrays(
+        tracklets_per_clip=2 * np.diff(corpus.tracklets.offsets),
+        tracklet_start=twins["start"],
+        tracklet_end=twins["end"],
+        tracklet_features=twins["features"],
+        tracklet_score=score,
+        chunks_per_clip=np.diff(corpus.chunks.offsets),
+        chunk_start=corpus.chunks.start,
+        chunk_end=corpus.chunks.end,
+        chunk_features=corpus.chunks.features,
+    )
+    model = JointDiscovery(detection_weight=1.0).fit(doubled)
+    assert (score[model.labels_ > 0] == 0.9).all()
+
+
+# --- clips that admit no labelling ---------------------------------------------------------------
+
+
+def with_impossible_clips():
+    """Clip 1 has tracklets that all overlap, clip 3 has none."""
+    clips = list(synthetic_corpus(n_clips=6, seed=1))
+    overlapping = tuple(
+        type(t)(5.0, 6.0 + i, t.feature, label=t.label) for i, t in enumerate(clips[1].tracklets)
+    )
+    clips[1] = type(clips[1])("overlapping", overlapping, clips[1].chunks)
+    clips[3] = type(clips[3])("empty", (), clips[3].chunks)
+    return Corpus.from_clips(clips)
+
+
+def test_impossible_clips_are_left_out_and_named():
+    corpus = with_impossible_clips()
+    with pytest.warns(InfeasibleClipWarning, match="2 of 6 clips cannot be labelled"):
+        model = JointDiscovery().fit(corpus)
+    assert [skipped.clip for skipped in model.skipped_] == ["overlapping", "empty"]
+    assert "overlap" in model.skipped_[0].reason
+    assert model.result_.clips == tuple(
+        c for c in corpus.clip_ids if c not in ("overlapping", "empty")
+    )
+    assert model.action_chunk_[[1, 3]].tolist() == [-1, -1]
+    assert not model.labels_[list(corpus.tracklet_rows(1))].any()
+    kept = corpus.select([0, 2, 4, 5])
+    assert_constraints_hold(kept, model.result_.state, model.result_.action_chunk)
+    alone = JointDiscovery().fit(kept)
+    assert alone.objective_ == model.objective_
+    with pytest.warns(InfeasibleClipWarning):
+        assert model.predict(corpus).clips == model.result_.clips
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # actions need no tracklets
+        JointDiscovery(target="action", max_passes=20).fit(corpus)
+
+
+def test_no_tracklets_at_all_is_not_feasible():
+    clips = [type(c)(c.id, (), c.chunks) for c in synthetic_corpus(n_clips=3)]
+    corpus = Corpus.from_clips(clips)
+    for target in ("joint", "state"):
+        with pytest.raises(InfeasibleClipError, match="3 of 3 clips"):
+            JointDiscovery(target=target).fit(corpus)
+
+
+def test_impossible_clips_raise_where_asked():
+    corpus = with_impossible_clips()
+    with pytest.raises(InfeasibleClipError, match="overlapping: it has 30 tracklet"):
+        JointDiscovery(on_infeasible="raise").fit(corpus)
+    with pytest.raises(InfeasibleClipError, match="2 of 2 clips"):
+        JointDiscovery().fit(corpus.select([1, 3]))
+
+
+# --- clips never seen ----------------------------------------------------------------------------
+
+
+def test_predicts_clips_never_seen(model):
+    unseen = synthetic_corpus(n_clips=10, seed=99)
+    result = model.predict(unseen)
+    scores = evaluate(result, unseen)
+    assert scores.state_precision > 0.7
+    assert scores.action_precision > 0.8
+    assert_constraints_hold(unseen, result.state, result.action_chunk)
+
+
+def test_prediction_on_the_fitted_clips_is_the_fit(corpus):
+    model = JointDiscovery(labelling="paper").fit(corpus)
+    result = model.predict(corpus)
+    assert (result.state == model.labels_).all()
+    assert (result.action_chunk == model.action_chunk_).all()
+    np.testing.assert_allclose(result.state_scores, model.result_.state_scores, atol=1e-4)
+    np.testing.assert_allclose(result.action_score, model.result_.action_score, atol=1e-4)
+
+
+def test_prediction_of_a_clip_does_not_depend_on_the_others(model):
+    unseen = synthetic_corpus(n_clips=4, seed=50)
+    together = model.predict(unseen)
+    for n in range(4):
+        alone = model.predict(unseen.select([n]))
+        assert alone.action_chunk[0] == together.action_chunk[n]
+        assert (alone.state == together.state[together.tracklet_clip == n]).all()
+
+
+def test_saved_model_predicts_the_same(tmp_path, model):
+    unseen = synthetic_corpus(n_clips=5, seed=3)
+    model.save(tmp_path / "r")
+    loaded = JointDiscovery.load(tmp_path / "r")
+    assert loaded.get_params() == model.get_params()
+    mine, theirs = model.predict(unseen), loaded.predict(unseen)
+    assert (mine.state == theirs.state).all()
+    assert (mine.action_time == theirs.action_time).all()
+    np.testing.assert_array_equal(mine.state_scores, theirs.state_scores)
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_prediction_agrees_with_the_fit_whatever_the_scale(scale):
+    corpus = synthetic_corpus(n_clips=10, state_size=64, action_size=64)
+    scaled = corpus.with_features(
+        tracklets=scale * corpus.tracklets.features + 1, chunks=scale * corpus.chunks.features
+    )
+    model = JointDiscovery(mu=1e-6, lam=1e-6, labelling="paper").fit(scaled)
+    result = model.predict(scaled)
+    assert (result.state == model.labels_).all()
+    assert (result.action_chunk == model.action_chunk_).all()
+
+
+def test_prediction_follows_the_fit_not_later_settings(corpus, model):
+    other = JointDiscovery(seed=0).fit(corpus).set_params(target="state", nu=0.0, labelling="paper")
+    mine, theirs = model.predict(corpus), other.predict(corpus)
+    assert (mine.action_chunk == theirs.action_chunk).all()
+    assert (mine.state == theirs.state).all()
+
+
+def test_other_features_are_refused(model):
+    with pytest.raises(CorpusError, match=r"state features have size 10, .* learned on size 256"):
+        model.predict(synthetic_corpus(n_clips=2, state_size=10))
+
+
+def test_a_header_that_lacks_something_is_said(tmp_path, model):
+    model.save(tmp_path / "r")
+    header = json.loads((tmp_path / "r" / "result.json").read_text())
+    del header["objective"]
+    (tmp_path / "r" / "result.json").write_text(json.dumps(header))
+    with pytest.raises(ResultError, match="lacks 'objective'"):
+        JointDiscovery.load(tmp_path / "r")
+
+
+def test_predictions_are_no_model(tmp_path, model):
+    model.predict(synthetic_corpus(n_clips=2)).save(tmp_path / "p")
+    with pytest.raises(ResultError, match="holds predictions"):
+        JointDiscovery.load(tmp_path / "p")
+    assert Result.load(tmp_path / "p").summary["kind"] == "predict"
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"nu": -1}, {"nu": float("nan")}, {"mu": 0}, {"lam": -1e-3}, {"lam": "1"}, {"tol": 0},
+        {"max_passes": 0}, {"max_passes": 2.5}, {"restarts": 0}, {"seed": -1}, {"seed": True},
+        {"solver": "simplex"}, {"constraint": "two"}, {"target": "object"},
+        {"on_infeasible": "ignore"}, {"detection_weight": -0.1}, {"mu": True}, {"nu": 10**400},
+    ],
+)  # fmt: skip
+def test_settings_that_make_no_sense_are_named(corpus, setting):
+    with pytest.raises(SettingError, match=next(iter(setting))):
+        JointDiscovery(**setting).fit(corpus)
+
+
+def test_numpy_numbers_are_numbers(corpus, tmp_path):
+    model = JointDiscovery(nu=np.float32(0.5), seed=np.int64(3), max_passes=np.int32(60))
+    model.fit(corpus).save(tmp_path / "r")
+    assert JointDiscovery.load(tmp_path / "r").seed == 3
+
+
+def test_scikit_learn_manners():
+    model = JointDiscovery(nu=0.5)
+    assert model.get_params()["nu"] == 0.5
+    assert model.set_params(mu=1.0) is model
+    assert model.mu == 1.0
+    assert "nu=0.5" in repr(model)
+    with pytest.raises(SettingError, match="no setting 'gamma'"):
+        model.set_params(gamma=1)
+    with pytest.raises(SettingError, match="call fit first"):
+        model.predict(synthetic_corpus(n_clips=2))
+
+
+def test_callback_stops_early(corpus):
+    model = JointDiscovery().fit(corpus, callback=lambda progress: progress.passes >= 3)
+    assert model.n_iter_ == 3
+    assert not model.converged_
+    assert_constraints_hold(corpus, model.labels_, model.action_chunk_)
+
+
+def test_callback_stops_all_restarts(corpus):
+    calls = []
+    JointDiscovery(restarts=4).fit(corpus, callback=lambda p: calls.append(p) or len(calls) >= 3)
+    assert len(calls) == 3
+
+
+def test_loaded_model_knows_its_certificate(model, tmp_path):
+    model.save(tmp_path / "r")
+    loaded = JointDiscovery.load(tmp_path / "r")
+    assert (loaded.gap_, loaded.objective_) == (model.gap_, model.objective_)
+
+
+def test_a_single_clip_is_enough():
+    model = JointDiscovery(max_passes=100).fit(synthetic_corpus(n_clips=1))
+    assert set(model.labels_) == {0, 1, 2}
+
+
+def test_corpora_from_anywhere_share_the_compiled_kernels(tmp_path, corpus, model):
+    """Columns read from disk are read-only views; they must not be compiled for again."""
+    before = set(sweep.signatures), set(_round_clips.signatures)
+    corpus.save(tmp_path / "c")
+    again = JointDiscovery(seed=0).fit(Corpus.load(tmp_path / "c"))
+    assert (again.labels_ == model.labels_).all()
+    assert (set(sweep.signatures), set(_round_clips.signatures)) == before

@@ -1,0 +1,338 @@
+"""From video files to a corpus: what is found, what is kept, what is reported."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from objectstates import Corpus, JointDiscovery, cli
+from objectstates.base.errors import SettingError, StorageError, VideoError
+from objectstates.ingest.pipeline import IngestSettings, ingest, ingest_to, settings_of
+from objectstates.video.clip_list import find_clips
+from tests.video.test_reader import bad_file, gray, noise, write_images, write_video
+
+FPS = 10
+BOX = (40, 30, 100, 90)  # of the object, in pixels of a 160 x 120 video
+
+
+def scene(seed: int, seconds: float = 6.0) -> list[np.ndarray]:
+    """A textured thing on a textured table; a hand passes, and the thing looks different after."""
+    rng = np.random.default_rng(seed)
+
+    def texture(height, width, colour):
+        rough = rng.integers(0, 120, (height // 4 + 1, width // 4 + 1, 1), np.uint8)
+        smooth = cv2.resize(rough, (width, height), interpolation=cv2.INTER_LINEAR)[..., None]
+        return np.clip(smooth + np.array(colour), 0, 255).astype(np.uint8)
+
+    table = texture(120, 160, (60, 60, 60))
+    x1, y1, x2, y2 = BOX
+    before, after = texture(y2 - y1, x2 - x1, (130, 0, 0)), texture(y2 - y1, x2 - x1, (0, 0, 130))
+    hand = texture(40, 40, (90, 90, 20))
+    images = []
+    n = round(seconds * FPS)
+    for i in range(n):
+        image = table.copy()
+        progress = i / n
+        image[y1:y2, x1:x2] = before if progress < 0.5 else after
+        if 0.35 < progress < 0.65:
+            x = round(200 * (progress - 0.35) / 0.3) - 40
+            left, right = max(x, 0), min(x + 40, 160)
+            if left < right:
+                image[40:80, left:right] = hand[:, left - x : right - x]
+        images.append(image)
+    return images
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three clips and the boxes of their object, one MOT file each."""
+    root = tmp_path_factory.mktemp("videos")
+    (root / "boxes").mkdir()
+    for seed, name in enumerate(("one", "two", "three ü")):
+        write_video(root / f"{name}.mp4", scene(seed), fps=FPS, options={"crf": "18"})
+        x1, y1, x2, y2 = BOX
+        rows = [f"{i + 1},1,{x1},{y1},{x2 - x1},{y2 - y1},0.9" for i in range(0, 60, 2)]
+        (root / "boxes" / f"{name}.csv").write_text("\n".join(rows) + "\n")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """The graph of the backbone is shared by all tests; what ingest keeps is not."""
+    shared = tmp_path_factory.getbasetemp() / "graphs"
+    monkeypatch.setenv("OBJECTSTATES_CACHE", str(shared))
+
+
+def videos_of(folder: Path):
+    return find_clips(sorted(folder.glob("*.mp4")))
+
+
+def with_boxes(folder: Path, **changes) -> IngestSettings:
+    return IngestSettings(**{"detector": f"boxes:{folder / 'boxes'}", **changes})
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted(path.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def ingested(folder, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
+        return ingest(videos_of(folder), with_boxes(folder))
+
+
+def test_videos_become_clips_with_tracklets_and_chunks(ingested):
+    corpus, report = ingested
+    assert corpus.clip_ids == ("one", "three ü", "two")
+    assert report.failed == ()
+    assert report.frames == 3 * 60
+    for clip in corpus:
+        assert (clip.start, clip.end) == (0.0, pytest.approx(6.0))
+        assert len(clip.chunks) == 15
+        assert clip.chunks[0].start == 0
+        covered = sum(t.end - t.start for t in clip.tracklets)
+        assert covered > 0.8 * 6.0
+        for tracklet in clip.tracklets:
+            assert 0.5 <= tracklet.end - tracklet.start <= 1.5
+            assert tracklet.score == pytest.approx(0.9)
+            assert np.linalg.norm(tracklet.feature) == pytest.approx(1, abs=1e-4)
+            for box in tracklet.boxes:
+                assert tracklet.start <= box.time < tracklet.end
+                assert (box.x1, box.y1, box.x2, box.y2) == pytest.approx(BOX, abs=12)
+
+
+def test_the_change_is_found(ingested):
+    corpus, _ = ingested
+    model = JointDiscovery(max_passes=150).fit(corpus)
+    for n in range(len(corpus)):
+        rows = list(corpus.tracklet_rows(n))
+        times, labels = corpus.tracklets.time[rows], model.labels_[rows]
+        assert times[labels == 1].max() < 3.5
+        assert times[labels == 2].min() > 2.5
+    assert (np.abs(model.action_time_ - 3.0) < 1.5).all()
+
+
+def test_same_bytes_whatever_the_processes(ingested, folder, tmp_path):
+    corpus, _ = ingested
+    corpus.save(tmp_path / "one")
+    again, _ = ingest(videos_of(folder), with_boxes(folder), processes=2)
+    again.save(tmp_path / "two")
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+
+
+def test_a_folder_is_written_as_the_corpus_would_be_saved(ingested, folder, tmp_path):
+    corpus, report = ingested
+    clips = videos_of(folder)
+    written, told = ingest_to(tmp_path / "one", clips, with_boxes(folder))
+    corpus.save(tmp_path / "two")
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+    assert told == report
+    assert written.clip_ids == corpus.clip_ids
+    np.testing.assert_array_equal(written.tracklets.start, corpus.tracklets.start)
+    assert written.tracklets.features.shape == (len(corpus.tracklets.start), 0)
+
+
+def test_a_cache_that_cannot_be_made_is_named_before_any_work(folder, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match=r"file/cache cannot be made .*--cache"):
+        ingest(videos_of(folder), with_boxes(folder), cache=tmp_path / "file" / "cache")
+
+
+def test_only_what_changed_is_redone(folder, tmp_path, monkeypatch):
+    clips, settings = videos_of(folder), with_boxes(folder)
+    corpus, first = ingest(clips, settings, cache=tmp_path / "cache")
+    assert (first.observed, first.kept) == (3, 0)
+    again, second = ingest(clips, settings, cache=tmp_path / "cache")
+    assert (second.observed, second.kept) == (0, 3)
+    assert (again.tracklets.features == corpus.tracklets.features).all()
+    calls = []
+    from objectstates.detect.file_boxes import ClipBoxes
+
+    original = ClipBoxes.detect
+    monkeypatch.setattr(
+        ClipBoxes, "detect", lambda self, frames: calls.append(1) or original(self, frames)
+    )
+    wider = with_boxes(folder, context=1.6)
+    changed, third = ingest(clips, wider, cache=tmp_path / "cache")
+    assert third.observed == 3
+    assert not calls, "the detector ran again, though only what follows it changed"
+    fresh, _ = ingest(clips, wider)
+    assert calls
+    np.testing.assert_array_equal(changed.tracklets.features, fresh.tracklets.features)
+    assert (changed.tracklets.features != corpus.tracklets.features).any()
+
+
+def test_a_damaged_cache_is_no_harm(ingested, folder, tmp_path):
+    cache = tmp_path / "cache"
+    ingest(videos_of(folder), with_boxes(folder), cache=cache)
+    for path in cache.rglob("*.npz"):
+        path.write_bytes(path.read_bytes()[:50])
+    again, report = ingest(videos_of(folder), with_boxes(folder), cache=cache)
+    assert report.observed == 3
+    np.testing.assert_array_equal(again.chunks.features, ingested[0].chunks.features)
+
+
+def test_without_a_cache_nothing_is_left(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    corpus, report = ingest(videos_of(folder)[:1], with_boxes(folder))
+    assert (len(corpus), report.observed, report.kept) == (1, 1, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_named(folder, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(VideoError, match=r"cache \(No space left on device\): make room"):
+        ingest(videos_of(folder)[:1], with_boxes(folder), cache=tmp_path / "cache", strict=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_killed_work_is_resumed(ingested, folder, tmp_path):
+    """kill -9 in the middle: what was done before is not done again, and the corpus is the same."""
+    cache, out = tmp_path / "cache", tmp_path / "corpus"
+    command = [
+        sys.executable, "-m", "objectstates", "ingest", *map(str, sorted(folder.glob("*.mp4"))),
+        "--detector", f"boxes:{folder / 'boxes'}", "--out", str(out), "--cache", str(cache),
+        "--processes", "1", "--json",
+    ]  # fmt: skip
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(temporary)}
+    )
+    while process.poll() is None and len(list(cache.rglob("*.npz"))) < 2:  # one clip's two entries
+        time.sleep(0.02)
+    assert process.poll() is None, "it was over before it could be killed"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not out.exists()
+    assert not list(temporary.glob("objectstates-*"))
+    summary = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    assert summary["observed"] + summary["from_cache"] == 3
+    assert 1 <= summary["observed"] <= 2
+    np.testing.assert_array_equal(
+        Corpus.load(out).tracklets.features, ingested[0].tracklets.features
+    )
+
+
+def test_bad_files_are_named_and_the_others_go_on(folder, tmp_path):
+    paths = [bad_file(tmp_path, kind) for kind in ("empty", "text", "sound", "unindexed")]
+    clips = find_clips([*paths, folder / "one.mp4"])
+    corpus, report = ingest(clips, with_boxes(folder), processes=2)
+    assert corpus.clip_ids == ("one",)
+    assert {clip for clip, _ in report.failed} == {"empty", "text", "sound", "unindexed"}
+    for clip, reason in report.failed:
+        assert clip in reason
+    with pytest.raises(VideoError, match="empty"):
+        ingest(clips, with_boxes(folder), strict=True)
+    with pytest.raises(VideoError, match="none of 4 clips"):
+        ingest(clips[:4], IngestSettings(detector="motion"))
+
+
+def test_what_is_cut_off_is_used_as_far_as_it_goes(folder, tmp_path):
+    path = tmp_path / "one.mkv"
+    write_video(path, scene(0), fps=FPS, options={"crf": "18"})
+    path.write_bytes(path.read_bytes()[: int(0.7 * path.stat().st_size)])
+    (tmp_path / "boxes").mkdir()
+    (tmp_path / "boxes" / "one.csv").write_text((folder / "boxes" / "one.csv").read_text())
+    corpus, report = ingest(find_clips([path]), with_boxes(tmp_path))
+    assert 2 < corpus.spans[0][1] < 6
+    assert any("truncated" in problem for problem in report.problems)
+
+
+def odd(kind: str, tmp_path: Path) -> Path:
+    path = tmp_path / f"{kind} ä.mp4"
+    match kind:
+        case "one frame":
+            write_video(path, noise(1))
+        case "tiny":
+            write_video(path, gray(30, 8, 8))
+        case "4k":
+            write_video(path, gray(3, 3840, 2160))
+        case "120 fps":
+            write_video(path, noise(120), fps=120)
+        case "vfr":
+            times = np.cumsum(np.random.default_rng(0).uniform(0.01, 0.3, 30))
+            write_video(path, noise(30), times=times.tolist())
+        case "odd size":
+            write_video(path, [i[:47, :63] for i in noise(30)], pixels="yuv444p")
+        case "images":
+            path = tmp_path / "images ä"
+            write_images(path, range(1, 30), "%06d.jpg")
+    return path
+
+
+@pytest.mark.parametrize(
+    "kind", ["one frame", "tiny", "4k", "120 fps", "vfr", "odd size", "images"]
+)
+def test_odd_videos_are_ingested(kind, tmp_path):
+    path = odd(kind, tmp_path)
+    clips = find_clips([path])
+    (tmp_path / "boxes").mkdir()
+    (tmp_path / "boxes" / f"{clips[0].video.stem}.csv").write_text("1,1,1,1,5,5,0.9\n")
+    corpus, report = ingest(clips, with_boxes(tmp_path))
+    assert report.failed == ()
+    assert len(corpus[0].chunks) >= 1
+    assert np.isfinite(corpus.chunks.features).all()
+
+
+def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("objectstates.ingest.pipeline.HOF_WORDS", 20)
+    monkeypatch.setattr("objectstates.ingest.pipeline.CONV_WORDS", 30)
+    clips = videos_of(folder)
+    corpus, _ = ingest(clips[:2], with_boxes(folder, chunks="paper"))
+    assert corpus.chunks.features.shape[1] == 50
+    corpus.save(tmp_path / "c")
+    model = Corpus.load(tmp_path / "c")
+    assert settings_of(model) == with_boxes(folder, chunks="paper")
+    new, _ = ingest(clips[1:], settings_of(model), like=model)
+    rows = list(model.chunk_rows(1)), list(new.chunk_rows(0))  # the clip that both have
+    np.testing.assert_array_equal(model.chunks.features[rows[0]], new.chunks.features[rows[1]])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ingest", "--out", "c"], "no clip"),
+        (["ingest", "nowhere.mp4", "--out", "c"], "nowhere.mp4"),
+        (["ingest", "a.mp4", "--out", "c", "--detector", "magic"], "magic"),
+        (["ingest", "a.mp4", "--out", "c", "--detector", "boxes:nofile.json"], "nofile.json"),
+        (["ingest", "a.mp4", "--out", "c", "--detector", "fewshot:nomodel"], "nomodel"),
+        (["ingest", "a.mp4", "b.mp4", "--out", "c", "--detector", "boxes:no.json"], "no.json"),
+        (["ingest", "a.mp4", "--out", "c", "--appearance", "vgg"], "vgg"),
+        (["ingest", "a.mp4", "--out", "c", "--tracklet-seconds", "0"], "tracklet_seconds"),
+        (["ingest", "a.mp4", "--out", "c", "--like", "nocorpus"], "nocorpus"),
+        (["ingest", "empty.mp4", "--out", "c", "--detector", "motion"], "empty"),
+        (["detector", "train", "nolabels.json", "--out", "m"], "nolabels.json"),
+        (["detector", "evaluate", "nomodel", "nolabels.json"], "nomodel"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    write_video(tmp_path / "a.mp4", gray(5))
+    write_video(tmp_path / "b.mp4", gray(6))
+    (tmp_path / "empty.mp4").touch()
+    monkeypatch.setattr(sys, "argv", ["objectstates", *words])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    err = capsys.readouterr().err
+    assert end.value.code == 2
+    assert message in err
+    assert err.count("\n") == 1, err
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("setting", [{"context": 0}, {"chunks": "bag"}, {"max_side": -1}])
+def test_settings_that_make_no_sense_are_named(setting):
+    with pytest.raises(SettingError, match=next(iter(setting))):
+        IngestSettings(**setting)

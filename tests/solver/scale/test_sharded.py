@@ -1,0 +1,249 @@
+"""Out of core and in shards, the solver must go where it goes in memory."""
+
+import numpy as np
+import pytest
+
+from objectstates.data.synthetic import synthetic_corpus
+from objectstates.discovery.constraints import (
+    action_constraints,
+    no_action,
+    no_states,
+    state_constraints,
+)
+from objectstates.solver.cost import factorise, linear_classifier
+from objectstates.solver.frank_wolfe import classifier_scores, minimise
+from objectstates.solver.held_out import held_out_scores
+from objectstates.solver.oracle import label_clips
+from objectstates.solver.problem import JointProblem, make_side, one_hot, vertex
+from objectstates.solver.scale import disk_rows as shard_rows
+from objectstates.solver.scale.disk_shard import Shard
+from objectstates.solver.scale.moments import ArrayRows, measure, shift_of
+from objectstates.solver.scale.shard_messages import Wholes
+from objectstates.solver.scale.sharded import (
+    LocalCrew,
+    ShardedProblem,
+    divide,
+    part_of,
+    shares_of_way,
+)
+
+NU, MU, LAM = 0.3, 1e-4, 1e-2
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """More rows than four times the features: factor rows are kept in float32."""
+    return synthetic_corpus(
+        n_clips=12, tracklets_per_clip=13, chunks_per_clip=15, state_size=30, action_size=20
+    )
+
+
+def in_memory(corpus):
+    return JointProblem(
+        make_side(factorise(corpus.chunks.features, LAM), action_constraints(corpus)),
+        make_side(factorise(corpus.tracklets.features, MU), state_constraints(corpus)),
+        NU,
+    )
+
+
+def crew_of(corpus, folder, n_shards, *, alone=None, batch_bytes=1 << 24, target="joint"):
+    action, state = action_constraints(corpus), state_constraints(corpus)
+    chunks, tracklets = corpus.chunks.features, corpus.tracklets.features
+    if target == "state":
+        action, chunks = no_action(len(corpus)), chunks[:0]
+    if target == "action":
+        state, tracklets = no_states(len(corpus)), tracklets[:0]
+    features = ArrayRows(chunks), ArrayRows(tracklets)
+    shards = [
+        Shard(
+            part_of(action, features[0], *clips),
+            part_of(state, features[1], *clips),
+            folder / str(s),
+            alone=n_shards == 1 if alone is None else alone,
+            batch_bytes=batch_bytes,
+        )
+        for s, clips in enumerate(divide(action, state, n_shards))
+    ]
+    return LocalCrew(shards), tuple(shift_of(rows) for rows in features)
+
+
+def solve(corpus, folder, n_shards, *, solver="block", alone=None, batch_bytes=1 << 24, **settings):
+    crew, shifts = crew_of(corpus, folder, n_shards, alone=alone, batch_bytes=batch_bytes)
+    trace = []
+    with crew:
+        problem = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
+        solution = problem.minimise(
+            solver=solver, callback=lambda p: trace.append(p) and None, **settings
+        )
+        found = [
+            np.concatenate(x) for x in zip(*crew.ask("rounding", [()] * len(crew)), strict=True)
+        ]
+    return solution, found, trace
+
+
+@pytest.mark.parametrize(("single_from", "exact"), [(4, 2e-6), (10**6, 1e-9)])
+def test_one_shard_goes_where_the_solver_in_memory_goes(
+    corpus, tmp_path, monkeypatch, single_from, exact
+):
+    """To rounding error of the factor rows, which are float32, or float64.
+
+    Pairwise steps soon meet labellings that cost the same, and rounding chooses between them: from
+    then on (nu times 1 + 1e-14 shows it as well) two runs only end alike.
+    """
+    monkeypatch.setattr(shard_rows, "SINGLE_FROM", single_from)
+    for passes in (5, 30, 52):
+        expected = minimise(in_memory(corpus), tol=1e-9, max_passes=passes, seed=3)
+        found, _, _ = solve(corpus, tmp_path, 1, tol=1e-9, max_passes=passes, seed=3)
+        assert found.terms.total == pytest.approx(expected.terms.total, rel=exact)
+        assert found.gap == pytest.approx(expected.gap, rel=1e4 * exact)
+    expected = minimise(in_memory(corpus), tol=1e-4, max_passes=500, seed=3)
+    found, _, _ = solve(corpus, tmp_path, 1, tol=1e-4, max_passes=500, seed=3)
+    assert expected.converged
+    assert found.converged
+    assert found.terms.total == pytest.approx(expected.terms.total, rel=1e-5)
+
+
+@pytest.mark.parametrize("n_shards", [1, 3, 12])
+def test_full_steps_over_shards_are_full_steps(corpus, tmp_path, n_shards):
+    """From the same point: shards draw random labels of their own, so they are given these."""
+    problem = in_memory(corpus)
+    expected = minimise(problem, solver="full", tol=1e-9, max_passes=60, seed=0)
+    crew, shifts = crew_of(corpus, tmp_path, n_shards, alone=False)
+    same_start(crew, problem)
+    with crew:
+        found = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM).minimise(
+            solver="full", tol=1e-9, max_passes=60, seed=0
+        )
+    assert found.terms.total == pytest.approx(expected.terms.total, rel=1e-6)
+    assert found.gap == pytest.approx(expected.gap, rel=1e-4)
+
+
+def same_start(crew, problem):
+    """Make all shards start where ``minimise(seed=0)`` does."""
+    rng = np.random.default_rng(0)
+    labels = []
+    for side in (problem.action, problem.state):
+        costs = rng.standard_normal(side.constraints.linear.shape)
+        labels.append(label_clips(costs, side.constraints)[1])
+    done = [0, 0]
+    for shard in crew._shards:
+        for k, side in enumerate((shard._action, shard._state)):
+            mine = labels[k][done[k] : done[k] + len(side.labels)]
+            done[k] += len(side.labels)
+            side.start = lambda _, side=side, mine=mine: type(side).start(side, mine)
+
+
+@pytest.mark.parametrize(("n_shards", "batch_bytes"), [(1, 5000), (2, 1 << 24), (4, 3000)])
+def test_shards_and_batches_converge_and_never_rise(corpus, tmp_path, n_shards, batch_bytes):
+    alone = minimise(in_memory(corpus), tol=1e-3, seed=0)
+    found, _, trace = solve(
+        corpus, tmp_path, n_shards, batch_bytes=batch_bytes, tol=1e-3, max_passes=2000
+    )
+    assert found.converged
+    assert found.gap <= 1e-3 * found.terms.total
+    joint = [p.objective for p in trace if p.stage == "joint"]
+    assert (np.diff(joint) <= 1e-12).all()
+    assert found.terms.total < 1.15 * alone.terms.total  # not convex: another stationary point
+
+
+def test_alone_each_side_reaches_the_optimum(corpus, tmp_path):
+    """Without coupling the problem is convex, and the gap bounds the distance to its optimum."""
+    for target in ("state", "action"):
+        totals = []
+        for n_shards in (1, 3):
+            crew, shifts = crew_of(corpus, tmp_path, n_shards, target=target)
+            with crew:
+                problem = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
+                found = problem.minimise(tol=1e-4, max_passes=5000)
+            assert found.converged
+            assert problem.coupling == 0
+            totals.append(found.terms.total)
+        assert totals[0] == pytest.approx(totals[1], rel=2e-4, abs=1e-8)
+
+
+def test_objective_gap_and_rounding_are_those_of_the_whole(corpus, tmp_path):
+    """What shards tell adds up to what the whole problem says of the same labels."""
+    problem = in_memory(corpus)
+    found, (action, state, action_scores, state_scores), _ = solve(
+        corpus, tmp_path, 3, tol=1e-2, max_passes=200
+    )
+    terms = problem.integer_terms(action, state)
+    assert found.rounded_terms.total == pytest.approx(terms.total, rel=1e-5)
+    assert found.rounded_terms.joint == pytest.approx(terms.joint, abs=1e-9)
+    assert (np.add.reduceat(action, corpus.chunks.offsets[:-1]) == 1).all()
+    assert action_scores.shape == (len(action), 1)
+    assert state_scores.shape == (len(state), 2)
+
+
+def test_labels_held_out_are_the_same(corpus, tmp_path):
+    problem = in_memory(corpus)
+    rng = np.random.default_rng(0)
+    labels = [
+        label_clips(rng.standard_normal(side.constraints.linear.shape), side.constraints)[1]
+        for side in (problem.action, problem.state)
+    ]
+    crew, shifts = crew_of(corpus, tmp_path, 1)
+    with crew:
+        sharded = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
+        names = ("action", "state")
+        wholes = [crew.ask("whole", [(n, x)])[0] for n, x in zip(names, labels, strict=True)]
+        scores = [
+            crew.ask("held_out", [(n, x, w)])[0]
+            for n, x, w in zip(names, labels, wholes, strict=True)
+        ]
+        terms = sharded.terms(crew.ask("ledger", [tuple(labels)]), Wholes(*wholes))
+    assert terms.total == pytest.approx(problem.integer_terms(*labels).total, rel=1e-5)
+    for k, (side, features, ridge, whitening) in enumerate([
+        (problem.action, corpus.chunks.features, LAM, sharded.action),
+        (problem.state, corpus.tracklets.features, MU, sharded.state),
+    ]):  # fmt: skip
+        hot = one_hot(labels[k], scores[k].shape[1])
+        expected, residual = held_out_scores(side, hot)
+        np.testing.assert_allclose(scores[k], expected, atol=1e-4)
+        at = vertex(side, labels[k])
+        np.testing.assert_allclose(classifier_scores(side, at), hot - residual, atol=1e-12)
+        weights, bias = whitening.classifier(wholes[k])
+        for found, known in zip(
+            (weights, bias), linear_classifier(features, hot, residual, ridge), strict=True
+        ):
+            np.testing.assert_allclose(found, known, atol=1e-4)
+
+
+def test_moments_add_up_far_from_the_origin():
+    """A mean of 1e4 with deviations of 1 costs no digits, whatever the parts."""
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((300, 5)) + 1e4
+    shift = shift_of(ArrayRows(features[:7]))
+    parts = [measure(ArrayRows(part), shift) for part in np.split(features, [100, 130])]
+    whole = (parts[0] + parts[1] + parts[2]).whiten(1e-3)
+    centred = features - features.mean(axis=0)
+    gram = centred.T @ centred + 300 * 1e-3 * np.eye(5)
+    np.testing.assert_allclose(whole.lower @ whole.lower.T, gram, rtol=1e-9, atol=1e-9)
+    rows, cost = whole.factor(features), factorise(features, 1e-3)
+    np.testing.assert_allclose(rows @ rows.T, cost.rows @ cost.rows.T, atol=1e-9)
+
+
+def test_shares_are_at_least_as_good_as_the_best_shard_alone():
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        own = np.column_stack([np.zeros(4), rng.standard_normal((4, 2))])
+        here, ways = rng.standard_normal(6), rng.standard_normal((4, 6))
+
+        def value(x, own=own, here=here, ways=ways):
+            return own[:, 1] @ x + own[:, 2] @ x**2 - np.square(here + x @ ways).sum()
+
+        shares = shares_of_way(own, here, ways)
+        assert ((shares >= 0) & (shares <= 1)).all()
+        assert value(shares) <= min(value(x) for x in [np.zeros(4), *np.eye(4)]) + 1e-9
+
+
+def test_clips_are_divided_by_their_rows(corpus):
+    action, state = action_constraints(corpus), state_constraints(corpus)
+    assert divide(action, state, 1) == [(0, 12)]
+    assert divide(action, state, 4) == [(0, 3), (3, 6), (6, 9), (9, 12)]
+    assert divide(action, state, 99) == [(n, n + 1) for n in range(12)]
+
+
+def test_files_are_removed(corpus, tmp_path):
+    solve(corpus, tmp_path, 2, max_passes=60)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
