@@ -46,17 +46,21 @@ def _jit(kernel: Kernel, **options: Any) -> Kernel:
 
 
 def _forget_outdated_kernels() -> None:
-    """Drop what was compiled before any source was last changed.
+    """Delete cached kernels older than any source file that defines kernels.
 
-    numba compares a kept kernel with its own file alone, but a kernel also contains the kernels
-    that it calls, which may stand in other files.
+    numba compares a cached kernel with its own file alone, but a kernel also contains the kernels
+    that it calls, which may be defined in other files.
     """
-    sources = Path(__file__).parents[1]
-    newest = max(path.stat().st_mtime for path in sources.rglob("*.py"))
-    for kept in sources.rglob("__pycache__/*.nb[ic]"):
+    package = Path(__file__).parents[1]
+    newest = max(
+        path.stat().st_mtime
+        for path in package.rglob("*.py")
+        if b"objectstates.base.jit" in path.read_bytes() or path == Path(__file__)
+    )
+    for cached in package.rglob("__pycache__/*.nb[ic]"):
         with suppress(OSError):  # another process may be doing the same
-            if kept.stat().st_mtime < newest:
-                kept.unlink()
+            if cached.stat().st_mtime < newest:
+                cached.unlink()
 
 
 _forget_outdated_kernels()
