@@ -15,6 +15,7 @@ test: lint types debian
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: .venv/installed-dev
 	$(BIN)/mypy
