@@ -187,11 +187,11 @@ def _read(source: Path) -> Corpus:
 
 
 def _read_without_features(source: Path) -> Corpus:
-    from objectstates.data.corpus_io import read_without_features
+    from objectstates.data.corpus import Corpus
 
     if not source.is_dir():
         raise CorpusError(f"{source} is no corpus folder, which --out-of-core needs")
-    return read_without_features(source)
+    return Corpus.load(source, features=False)
 
 
 def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:

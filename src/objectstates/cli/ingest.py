@@ -80,12 +80,13 @@ def ingest(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Turn videos into the corpus that fit reads."""
-    from objectstates.data.corpus_io import ARTEFACT, read_without_features
+    from objectstates.data.corpus import Corpus
+    from objectstates.data.corpus_io import ARTEFACT
     from objectstates.ingest.pipeline import ingest_to, settings_of
     from objectstates.video.clip_list import find_clips
 
     ARTEFACT.check_target(out)
-    model = read_without_features(like) if like is not None else None
+    model = Corpus.load(like, features=False) if like is not None else None
     settings = settings_of(model) if model is not None else settings_from(call.params)
     spans = find_clips(videos or [], clips)
     with observing() as watch:
