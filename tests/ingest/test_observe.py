@@ -9,7 +9,7 @@ from objectstates.ingest.observe import DetectionLog, ObserveSettings, _Eyes, ob
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 from tests.ingest.test_pipeline import BOX, FPS, scene
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 
 @pytest.fixture(scope="module")

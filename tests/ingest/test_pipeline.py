@@ -16,7 +16,7 @@ from objectstates import Corpus, JointDiscovery, cli
 from objectstates.base.errors import SettingError, StorageError, VideoError
 from objectstates.ingest.pipeline import IngestSettings, ingest, ingest_to, settings_of
 from objectstates.video.clip_list import find_clips
-from tests.video.test_reader import bad_file, gray, noise, write_images, write_video
+from tests.video.videos import bad_file, gray, noise, write_images, write_video
 
 FPS = 10
 BOX = (40, 30, 100, 90)  # of the object, in pixels of a 160 x 120 video
