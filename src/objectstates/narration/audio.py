@@ -13,7 +13,7 @@ from av.audio.frame import AudioFrame
 from av.container import InputContainer
 
 from objectstates.base.errors import NarrationError
-from objectstates.video.reader import as_video_error
+from objectstates.video.source import as_video_error
 
 RATE = 16_000
 """Samples per second: what recognisers of speech were trained on."""
