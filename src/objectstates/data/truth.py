@@ -28,11 +28,9 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.errors import TruthError
+from objectstates.base.geometry import MATCH_IOU, paired_iou
 from objectstates.data.clips import TrackletLabel
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
-
-MIN_IOU = 0.5
-"""Mean IoU of its boxes for a tracklet to show the object; the threshold of PASCAL VOC."""
 
 CSV_COLUMNS = ("clip", "action_start", "action_end")
 _TOLERANCE = 1e-6  # seconds; absorbs the rounding of frame times
@@ -101,7 +99,7 @@ def label_corpus(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> Corpus:
     """The same corpus, labelled by ``truth``.
 
     A tracklet is a false positive unless the mean IoU of its boxes with the object's reaches
-    `MIN_IOU` (the paper's annotators judged whole tracklets; the mean tolerates short drift).
+    `MATCH_IOU` (the paper's annotators judged whole tracklets; the mean tolerates short drift).
     Otherwise it is state 1 if it ends before the action, state 2 if it starts after it, and
     ambiguous if it overlaps it. Without boxes, false positives are not identified: tracklets are
     labelled by time alone, so precision is an upper bound. Chunks are labelled by their time.
@@ -157,21 +155,13 @@ def _tracklet_labels(corpus: Corpus, n: int, truth: ClipTruth) -> Array:
             "with the object's: make the corpus with ingest, or give ground truth without boxes"
         )
     boxes = table.boxes[edges[0] : edges[-1]] if len(rows) else np.empty((0, 5))
-    overlap = _iou(boxes[:, 1:], truth.boxes_at(boxes[:, 0]))
+    overlap = paired_iou(boxes[:, 1:], truth.boxes_at(boxes[:, 0]))
     for i, (first, last) in enumerate(
         zip(edges[:-1] - edges[0], edges[1:] - edges[0], strict=True)
     ):
-        if overlap[first:last].mean() < MIN_IOU:
+        if overlap[first:last].mean() < MATCH_IOU:
             label[i] = TrackletLabel.FALSE_POSITIVE
     return label
-
-
-def _iou(a: Array, b: Array) -> Array:
-    """(n,) IoU of each box of ``a`` with that of the same row of ``b``; 0 where either is NaN."""
-    sides = np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2])
-    common = np.maximum(sides, 0).prod(axis=1)
-    union = (a[:, 2:] - a[:, :2]).prod(axis=1) + (b[:, 2:] - b[:, :2]).prod(axis=1) - common
-    return np.asarray(np.nan_to_num(common / np.where(union > 0, union, 1.0)))
 
 
 def _some(names: list[str]) -> str:
