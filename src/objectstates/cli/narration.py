@@ -16,8 +16,8 @@ from objectstates.cli.engine import EngineOption, RayAddress
 from objectstates.cli.output import complain, printable, show
 
 if TYPE_CHECKING:
-    from objectstates.narration.retrieval import Scorer
     from objectstates.narration.sentences import Sentences
+    from objectstates.narration.windows import Scorer
 
 
 def transcribe(
@@ -124,8 +124,7 @@ def retrieve(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Find the clips of an action in long videos by what is said in them."""
-    from objectstates.narration.retrieval import Search, write_clips
-    from objectstates.narration.search import search_files
+    from objectstates.narration.retrieval import Search, retrieve_from_files, write_clips
     from objectstates.narration.subtitles import find_narrations
 
     sentences = _sentences(action, positive, negative, phrase)
@@ -133,7 +132,7 @@ def retrieve(
     if videos is not None and not videos.is_dir():
         raise NarrationError(f"{videos} is no folder: --videos is where the videos are")
     files = find_narrations(narrations)
-    clips, problems = search_files(
+    clips, problems = retrieve_from_files(
         files,
         Search(scorer, top, per_video, before, after),
         videos=videos,
@@ -192,7 +191,7 @@ def _scorer(
     sentences: Sentences | None, phrase: str | None, method: TextMethod, model: Path | None
 ) -> tuple[Scorer, dict[str, Any]]:
     """The scorer, and how well it tells sentences apart that it has not seen."""
-    from objectstates.narration.retrieval import SentenceClassifier, TfidfSvm, cross_validate
+    from objectstates.narration.text_classifier import SentenceClassifier, TfidfSvm, cross_validate
 
     if sentences is not None and method == "tfidf":
         classifier: SentenceClassifier = TfidfSvm()
