@@ -78,7 +78,7 @@ def enlarge_and_clip(boxes: Boxes, factor: float, size: tuple[int, int]) -> npt.
     if not factor > 0:
         raise SettingError(f"`context` must be a factor above 0, not {factor}")
     out = geometry.clip(geometry.enlarge(np.reshape(boxes, (-1, 4)), factor), size)
-    empty = geometry.areas(out) <= 0
+    empty = ~(geometry.areas(out) > 0)  # or NaN
     if empty.any():
         raise SettingError(
             f"box {np.reshape(boxes, (-1, 4))[empty][0].tolist()} covers nothing of a frame of "
