@@ -99,7 +99,7 @@ class Workspace:
         *,
         shards: int | None = None,
         scratch: Path | None = None,
-        processes: bool = False,
+        processes: int = 1,
         ray_address: str | None = None,
         configuration: Mapping[str, Any] | None = None,
         callback: Callable[[FitProgress], bool | None] | None = None,
