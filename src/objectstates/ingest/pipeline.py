@@ -18,7 +18,7 @@ from objectstates.base.cache import ArrayCache, Entry, content_digest, digest
 from objectstates.base.choices import ChunkKind
 from objectstates.base.errors import SettingError, VideoError
 from objectstates.base.row_table import GROUP, Rows
-from objectstates.base.storage import made_folder
+from objectstates.base.storage import make_folder
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import ARTEFACT, FeaturePieces, write_with_features
 from objectstates.data.truth import ClipTruth, label_corpus
@@ -232,7 +232,7 @@ def _place(cache: Path | None) -> Iterator[Path]:
         with TemporaryDirectory(prefix="objectstates-") as folder:
             yield Path(folder)
         return
-    yield made_folder(cache, "--cache")
+    yield make_folder(cache, "cache")
 
 
 def settings_of(corpus: Corpus) -> IngestSettings:
