@@ -25,7 +25,8 @@ from objectstates.base.storage import write_atomically
 from objectstates.narration.subtitles import NarrationReader
 from objectstates.narration.transcript import Narration
 from objectstates.narration.windows import Scorer, Windows
-from objectstates.parallel.pool import Tick, run_all
+from objectstates.parallel.pool import run_all
+from objectstates.parallel.tasks import Tick
 
 Mask = npt.NDArray[np.bool_]
 
