@@ -20,16 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.cli.output import make_table, print_table
-from objectstates.narration import (
-    Cue,
-    Narration,
-    TfidfSvm,
-    load_action,
-    read_narration,
-    retrieve,
-    write_webvtt,
-)
-from objectstates.narration.transcript import tokens
+from objectstates.narration.retrieval import retrieve
+from objectstates.narration.sentences import load_action
+from objectstates.narration.subtitles import read_narration, write_webvtt
+from objectstates.narration.text_classifier import TfidfSvm
+from objectstates.narration.transcript import Cue, Narration, tokens
 
 RESULTS = Path(__file__).parent / "results"
 WORDS_PER_HOUR, WORDS_PER_VIDEO = 9_000, 3_000

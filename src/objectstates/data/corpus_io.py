@@ -157,17 +157,12 @@ def _write(
         raise CorpusError(f"{path}: there are {done} features for {len(table.start)} {table.kind}s")
 
 
-def read_header(path: Path) -> dict[str, Any]:
-    """The JSON header: what a corpus holds, without reading its tables."""
-    return ARTEFACT.read_header(path)
-
-
 def read_tables(path: Path, kind: type[Corpus], *, features: bool = True) -> Corpus:
     """Read the corpus folder ``path`` as an object of class ``kind``.
 
     features : whether to read them too (`StoredFeatures` reads them later); else their size is 0.
     """
-    header = read_header(path)
+    header = ARTEFACT.read_header(path)
     try:
         return _read(path, header, kind, features)
     except CorpusError as problem:

@@ -88,25 +88,6 @@ def find_narrations(paths: Iterable[str | Path]) -> list[Path]:
     return list(found)
 
 
-def read_narrations(
-    paths: Iterable[Path], videos: Path | None = None, problems: list[str] | None = None
-) -> Iterator[Narration]:
-    """Read files one by one, as `NarrationReader` does.
-
-    problems : receives messages about unreadable files, which are left out; if None, they raise.
-    """
-    reader = NarrationReader(videos)
-    for path in paths:
-        try:
-            narration = reader.read(path)
-        except NarrationError as problem:
-            if problems is None:
-                raise
-            problems.append(str(problem))
-            continue
-        yield narration
-
-
 class NarrationReader:
     """Reads files and finds their videos: in the same folder, or anywhere below ``videos``."""
 
