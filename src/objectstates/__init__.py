@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from objectstates.app.discover import discover
     from objectstates.base.errors import ObjectStatesError
     from objectstates.data.clips import Box, Chunk, Clip, Tracklet, TrackletLabel
     from objectstates.data.corpus import Corpus
@@ -26,17 +27,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Imported on first use, so that `import objectstates` and the command line start at once.
-_HOMES = {
+# Imported on first use, so that `import objectstates` and the command line start fast.
+_MODULES = {
     "Box": "data.clips",
     "Chunk": "data.clips",
     "Clip": "data.clips",
-    "Tracklet": "data.clips",
-    "TrackletLabel": "data.clips",
     "Corpus": "data.corpus",
     "JointDiscovery": "discovery.estimator",
     "ObjectStatesError": "base.errors",
     "Result": "data.result",
+    "Tracklet": "data.clips",
+    "TrackletLabel": "data.clips",
+    "discover": "app.discover",
     "evaluate": "evaluation",
     "label_corpus": "data.truth",
     "read_authors": "data.formats.authors",
@@ -54,6 +56,7 @@ __all__ = [
     "Result",
     "Tracklet",
     "TrackletLabel",
+    "discover",
     "evaluate",
     "label_corpus",
     "read_authors",
@@ -63,6 +66,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'objectstates' has no attribute {name!r}")
-    return getattr(import_module(f"objectstates.{_HOMES[name]}"), name)
+    return getattr(import_module(f"objectstates.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""The choices that settings offer, apart from what uses them: the command line starts fast."""
+"""Values that settings allow, without imports, so that the command line starts fast."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ ExportFormat = Literal["csv", "jsonl", "webvtt", "coco", "cvat", "labelstudio", 
 TextMethod = Literal["tfidf", "embeddings"]
 
 PAPER = {"nu": 1.0, "time_unit": "second", "labelling": "paper"}
-"""The paper's own settings of a discovery, where they are not the defaults."""
+"""The paper's settings that differ from the defaults."""
