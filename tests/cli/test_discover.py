@@ -11,6 +11,7 @@ import pytest
 
 from objectstates import Corpus, Result
 from objectstates.data.synthetic import synthetic_corpus
+from tests.cli.conftest import shown_pages
 from tests.ingest.test_pipeline import BOX, FPS, scene
 from tests.video.test_reader import write_video
 
@@ -41,9 +42,7 @@ def words(folder, out, *more):
 
 
 def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, monkeypatch):
-    shown = []
-    monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or True)
-    monkeypatch.setenv("DISPLAY", ":0")
+    shown = shown_pages(monkeypatch)
     out = tmp_path / "out"
     code, text, _ = run(*words(folder, out, "--truth", folder / "truth.csv", "--open"))
     assert code == 0

@@ -84,6 +84,26 @@ def nodes(started):
     signal.signal(signal.SIGALRM, before)
 
 
+class Occupant:
+    """An actor that only occupies a core."""
+
+    def is_up(self):
+        return True
+
+
+@pytest.fixture
+def occupied(connected, monkeypatch):
+    """A cluster without a free core; waiting for one is given up soon."""
+    import ray
+
+    monkeypatch.setattr("objectstates.parallel.ray_pool.PLACING_SECONDS", 3.0)
+    occupants = [ray.remote(num_cpus=1)(Occupant).remote() for _ in range(3)]
+    assert ray.get([occupant.is_up.remote() for occupant in occupants], timeout=60) == [True] * 3
+    yield connected
+    for occupant in occupants:
+        ray.kill(occupant)
+
+
 @pytest.fixture
 def connected(nodes):
     import ray
