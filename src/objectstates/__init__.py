@@ -28,41 +28,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Imported on first use, so that `import objectstates` and the command line start fast.
-_MODULES = {
-    "Box": "data.clips",
-    "Chunk": "data.clips",
-    "Clip": "data.clips",
-    "Corpus": "data.corpus",
-    "JointDiscovery": "discovery.estimator",
-    "ObjectStatesError": "base.errors",
-    "Result": "data.result",
-    "Tracklet": "data.clips",
-    "TrackletLabel": "data.clips",
-    "discover": "app.discover",
-    "evaluate": "evaluation",
-    "label_corpus": "data.truth",
-    "read_authors": "data.formats.authors",
-    "read_truth": "data.truth",
-    "write_report": "report.page",
+_NAMES = {
+    "app.discover": "discover",
+    "base.errors": "ObjectStatesError",
+    "data.clips": "Box Chunk Clip Tracklet TrackletLabel",
+    "data.corpus": "Corpus",
+    "data.formats.authors": "read_authors",
+    "data.result": "Result",
+    "data.truth": "label_corpus read_truth",
+    "discovery.estimator": "JointDiscovery",
+    "evaluation": "evaluate",
+    "report.page": "write_report",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Box",
-    "Chunk",
-    "Clip",
-    "Corpus",
-    "JointDiscovery",
-    "ObjectStatesError",
-    "Result",
-    "Tracklet",
-    "TrackletLabel",
-    "discover",
-    "evaluate",
-    "label_corpus",
-    "read_authors",
-    "read_truth",
+    "Box", "Chunk", "Clip", "Corpus", "JointDiscovery", "ObjectStatesError", "Result", "Tracklet",
+    "TrackletLabel", "discover", "evaluate", "label_corpus", "read_authors", "read_truth",
     "write_report",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

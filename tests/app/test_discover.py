@@ -41,25 +41,17 @@ class Recorder(Monitor):
     """Records the progress of each stage."""
 
     def __init__(self):
-        self.ingest, self.fit, self.report, self.reused = [], [], [], None
-
-    @contextmanager
-    def ingesting(self):
-        yield self.ingest.append
+        self.progress = {"ingest": [], "fit": [], "report": []}
 
     def ingested(self, corpus, report):
         self.corpus, self.observed = corpus, report.observed
 
     @contextmanager
-    def fitting(self):
-        yield self.fit.append
+    def stage(self, name):
+        yield lambda *progress: self.progress[name].append(progress)
 
-    @contextmanager
-    def reporting(self):
-        yield lambda done, total: self.report.append((done, total))
-
-    def finished(self, reused):
-        self.reused = reused
+    def finished(self, result, reused):
+        self.result, self.reused = result, reused
 
 
 def test_one_call_leads_from_videos_to_a_result_and_a_report(discover, tmp_path):
@@ -74,14 +66,17 @@ def test_one_call_leads_from_videos_to_a_result_and_a_report(discover, tmp_path)
     np.testing.assert_array_equal(saved.state, result.state)
     np.testing.assert_array_equal(saved.action_time, result.action_time)
     assert (monitor.corpus.chunks.label == 1).any(), "annotations are in the corpus"
-    assert monitor.observed == monitor.ingest[-1].clips_done == len(VIDEOS)
-    assert [progress.passes for progress in monitor.fit] == list(range(1, len(monitor.fit) + 1))
-    assert monitor.report[-1] == (len(VIDEOS), len(VIDEOS))
+    ingest, fit, report = monitor.progress.values()
+    assert monitor.observed == ingest[-1][0].clips_done == len(VIDEOS)
+    assert [progress.passes for (progress,) in fit] == list(range(1, len(fit) + 1))
+    assert report[-1] == (len(VIDEOS), len(VIDEOS))
+    assert monitor.result is result
     assert monitor.reused == {"fit": False, "report": False}
 
     again = Recorder()
     repeated = discover(out=out, truth=CLIPS, nu=1.0, monitor=again)
-    assert (again.observed, again.fit, again.report) == (0, [], [])
+    assert again.observed == 0
+    assert again.progress["fit"] == again.progress["report"] == []
     assert again.reused == {"fit": True, "report": True}
     np.testing.assert_array_equal(repeated.state, result.state)
 

@@ -269,16 +269,16 @@ class Result:
             {
                 "clip": pa.array(self.clips, pa.string()),
                 "action_chunk": pa.array(self.action_chunk, pa.int32(), mask=none),
-                "action_time": pa.array(self.action_time, pa.float64(), mask=none),
-                "action_start": pa.array(self.action_span[:, 0], pa.float64(), mask=none),
-                "action_end": pa.array(self.action_span[:, 1], pa.float64(), mask=none),
-                "action_score": pa.array(self.action_score, pa.float64(), mask=none),
+                "action_time": _nullable(self.action_time),
+                "action_start": _nullable(self.action_span[:, 0]),
+                "action_end": _nullable(self.action_span[:, 1]),
+                "action_score": _nullable(self.action_score),
                 "confidence": pa.array(self.confidence, pa.float64()),
             }
         )
 
     def _tracklet_table(self) -> pa.Table:
-        table, none = self.corpus.tracklets, np.isnan(self.state_scores)
+        table = self.corpus.tracklets
         return pa.table(
             {
                 "clip": pa.array([self.clips[n] for n in self.tracklet_clip], pa.string()),
@@ -286,8 +286,8 @@ class Result:
                 "start": pa.array(table.start, pa.float64()),
                 "end": pa.array(table.end, pa.float64()),
                 "state": pa.array(self.state, pa.int8()),
-                "score_1": pa.array(self.state_scores[:, 0], pa.float64(), mask=none[:, 0]),
-                "score_2": pa.array(self.state_scores[:, 1], pa.float64(), mask=none[:, 1]),
+                "score_1": _nullable(self.state_scores[:, 0]),
+                "score_2": _nullable(self.state_scores[:, 1]),
             }
         )
 
@@ -302,9 +302,7 @@ class Result:
                 "start": pa.array(table.start, pa.float64()),
                 "end": pa.array(table.end, pa.float64()),
                 "action": pa.array(index == self.action_chunk[owner]),
-                "score": pa.array(
-                    self.action_scores, pa.float64(), mask=np.isnan(self.action_scores)
-                ),
+                "score": _nullable(self.action_scores),
             }
         )
 
@@ -324,6 +322,11 @@ def _check_rows(result: Result) -> None:
         raise ValueError("an action lies outside its clip")
     if not np.isin(result.state, (0, 1, 2)).all():
         raise ValueError("a state is not 0, 1 or 2")
+
+
+def _nullable(values: Array) -> pa.Array:
+    """A column with null in place of NaN."""
+    return pa.array(values, pa.float64(), mask=np.isnan(values))
 
 
 def _frame(table: pa.Table) -> pandas.DataFrame:
