@@ -145,12 +145,9 @@ def model_from(options: Mapping[str, Any]) -> JointDiscovery:
 
 
 def ingest_means(cache: str | Path | None, no_cache: bool, processes: int | None) -> dict[str, Any]:
-    """The arguments of ingest that do not change the corpus, with their defaults for users."""
-    folder = Path(cache) if cache else cache_folder() / "ingest"
-    return {
-        "cache": None if no_cache else folder,
-        "processes": processes or default_processes(),
-    }
+    """The cache folder and the number of processes of ingest, with their defaults."""
+    folder = None if no_cache else Path(cache or cache_folder() / "ingest")
+    return {"cache": folder, "processes": processes or default_processes()}
 
 
 def _arguments(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from objectstates.cli.output import complain, show
 
 
 def export(
+    call: typer.Context,
     result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
     to: Annotated[ExportFormat, flag("Format to write.")],
     out: Annotated[Path, flag("Folder to write; an earlier export is replaced.")],
@@ -34,15 +35,8 @@ def export(
     from objectstates.data.result import Result
     from objectstates.export import export
 
-    options = {
-        "videos": videos,
-        "fps": fps,
-        "context": context,
-        "url": url,
-        "images": images,
-        "all_tracklets": all_tracklets,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
+    names = ("videos", "fps", "context", "url", "images", "all_tracklets")
+    given = {name: call.params[name] for name in names if call.params[name] is not None}
     done = export(Result.load(result), to, out, **given)
     for problem in done.problems:
         complain(f"warning: {problem}")
