@@ -49,7 +49,8 @@ def test_boxes_come_as_corners_with_their_pixels(labels: Path):
 
 def test_moments_of_videos_need_no_export(tmp_path: Path):
     write_video(tmp_path / "v.mp4", gray(40))
-    asked = [{"frame": 30, "fps": 25}, {"time": 0.2}, {"frame": 7}, {"time": 0.21}, {"time": 1.56}]
+    asked: list[dict[str, Any]] = [{"frame": 30, "fps": 25}, {"time": 0.2}, {"frame": 7}]
+    asked += [{"time": 0.21}, {"time": 1.56}]
     found = read_labels(video_labels(tmp_path, asked)).load()
     shown = [round(float(pixels.mean()) / 5) for _, pixels in found]
     assert shown == [30, 5, 7, 5, 39]

@@ -53,11 +53,11 @@ BOXES = 5
 CANDIDATES = 3000
 COLOURS = 40
 
-_WEIGHTS = np.array([0.883, 2.0, 7.257, 0.504, -0.936, -0.309, -1.735])
+WEIGHTS = np.array([0.883, 2.0, 7.257, 0.504, -0.936, -0.309, -1.735])
 """Of `describe`; logistic regression on 30 simulated clips of five tasks, but for the second, which
 was 0.4: simulated objects have plain colours, so contrast explains nearly all. A larger weight of
 the change costs nothing there and helps where surfaces have texture."""
-_BIAS = -3.2
+BIAS = -3.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class MotionDetector:
 
     @property
     def fingerprint(self) -> str:
-        digest = hashlib.sha256(np.append(_WEIGHTS, _BIAS).tobytes()).hexdigest()[:8]
+        digest = hashlib.sha256(np.append(WEIGHTS, BIAS).tobytes()).hexdigest()[:8]
         return f"motion-{VERSION}-{digest}-{self.boxes}"
 
     def for_clip(self, clip: ClipSpan, video: VideoInfo) -> ClipProposals:
@@ -322,7 +322,7 @@ def _contrast(image: Floats32, boxes: Floats) -> Floats:
 
 
 def _best(boxes: Floats, features: Floats, count: int) -> tuple[Floats, Floats]:
-    scores = 1 / (1 + np.exp(-(features @ _WEIGHTS + _BIAS)))
+    scores = 1 / (1 + np.exp(-(features @ WEIGHTS + BIAS)))
     kept = suppress(boxes, scores, limit=count)
     return boxes[kept], scores[kept]
 

@@ -11,16 +11,14 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import NarrationError
+from objectstates.base.onnx_utils import GraphBuilder, inference_session
 from objectstates.base.torch_utils import loading, needs_extra
-
-if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
 
 Weights = dict[str, npt.NDArray[Any]]
 Vectors = npt.NDArray[np.float32]
@@ -62,7 +60,7 @@ class SentenceEncoder:
             if config.get("model_type") != "bert":
                 raise ValueError(f"it is a {config.get('model_type')!r}, and only bert is known")
             graph = build_graph(load_file(place / "model.safetensors"), config)
-            self._session = _session(graph, threads)
+            self._session = inference_session(graph, threads)
             self._tokenizer: Any = Tokenizer.from_file(str(place / "tokenizer.json"))
             longest = min(_TOKENS, int(config["max_position_embeddings"]))
             self._tokenizer.enable_truncation(longest)
@@ -90,24 +88,13 @@ class SentenceEncoder:
         return np.asarray(vectors)
 
 
-def _session(graph: bytes, threads: int) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-
-
 def build_graph(weights: Weights, config: dict[str, Any]) -> bytes:
     """Write a BERT with averaged tokens as an ONNX model.
 
     Inputs: ``ids`` (B, L) int64, ``mask`` (B, L) float32, 1 for tokens and 0 for padding.
     Output: ``vectors`` (B, hidden) float32 of length 1.
     """
-    import onnx
-    from onnx import TensorProto, helper
+    from onnx import TensorProto
 
     graph = _Graph(weights, config)
     hidden = graph.embed()
@@ -115,41 +102,22 @@ def build_graph(weights: Weights, config: dict[str, Any]) -> bytes:
     for layer in range(int(config["num_hidden_layers"])):
         hidden = graph.layer(hidden, bias, f"encoder.layer.{layer}.")
     graph.average(hidden)
-    floats, ints = TensorProto.FLOAT, TensorProto.INT64
-    inputs = [
-        helper.make_tensor_value_info("ids", ints, ["B", "L"]),
-        helper.make_tensor_value_info("mask", floats, ["B", "L"]),
-    ]
-    outputs = [helper.make_tensor_value_info("vectors", floats, ["B", int(config["hidden_size"])])]
-    model = helper.make_model(
-        helper.make_graph(graph.nodes, "bert", inputs, outputs, list(graph.constants.values())),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-        producer_name="objectstates",
-    )
-    onnx.checker.check_model(model)
-    return bytes(model.SerializeToString(deterministic=True))
+    inputs = {"ids": (TensorProto.INT64, ("B", "L")), "mask": (TensorProto.FLOAT, ("B", "L"))}
+    outputs = {"vectors": (TensorProto.FLOAT, ("B", int(config["hidden_size"])))}
+    return graph.model("bert", inputs, outputs)
 
 
-class _Graph:
+class _Graph(GraphBuilder):
     """Collects the nodes and constants of a BERT."""
 
     def __init__(self, weights: Weights, config: dict[str, Any]) -> None:
+        super().__init__()
         self.weights = weights
         self.heads = int(config["num_attention_heads"])
         self.width = int(config["hidden_size"]) // self.heads
         self.epsilon = float(config["layer_norm_eps"])
         if config.get("hidden_act", "gelu") != "gelu":
             raise ValueError(f"activation {config['hidden_act']!r} is not known, only gelu")
-        self.nodes: list[NodeProto] = []
-        self.constants: dict[str, TensorProto] = {}
-
-    def constant(self, name: str, value: npt.ArrayLike) -> str:
-        from onnx import numpy_helper
-
-        if name not in self.constants:
-            self.constants[name] = numpy_helper.from_array(np.array(value, order="C"), name)
-        return name
 
     def weight(self, name: str, transposed: bool = False) -> str:
         value = self.weights[name].astype(np.float32)
@@ -157,13 +125,6 @@ class _Graph:
 
     def number(self, value: float) -> str:
         return self.constant(f"number{value}", np.float32(value))
-
-    def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        from onnx import helper
-
-        output = output or f"{operator}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
-        return output
 
     def dense(self, x: str, name: str) -> str:
         y = self.add("MatMul", x, self.weight(f"{name}.weight", transposed=True))
