@@ -15,7 +15,7 @@ from objectstates.ingest.observe import DetectionLog, ObserveSettings, _ClipPass
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 from tests.ingest.test_pipeline import BOX, FPS, scene
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 DEMO = Path(objectstates.__file__).parent / "demo"
 

@@ -16,7 +16,7 @@ from objectstates import Corpus, JointDiscovery, cli
 from objectstates.base.errors import SettingError, StorageError, VideoError
 from objectstates.ingest.pipeline import IngestSettings, ingest, ingest_to, settings_of
 from objectstates.video.clip_list import find_clips
-from tests.video.test_reader import bad_file, gray, noise, write_images, write_video
+from tests.video.videos import bad_file, gray, noise, write_images, write_video
 
 FPS = 10
 BOX = (40, 30, 100, 90)  # of the object, in pixels of a 160 x 120 video
@@ -194,7 +194,7 @@ def test_a_full_disk_is_named(folder, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.replace", full)
+    monkeypatch.setattr("pathlib.Path.replace", full)  # not os.replace, which numba uses
     with pytest.raises(VideoError, match=r"cache \(No space left on device\): make room"):
         ingest(videos_of(folder)[:1], with_boxes(folder), cache=tmp_path / "cache", strict=True)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

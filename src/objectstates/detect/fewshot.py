@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
@@ -26,6 +25,7 @@ import numpy.typing as npt
 from objectstates.base import geometry
 from objectstates.base.choices import DETECTION_THRESHOLD
 from objectstates.base.errors import DetectorError
+from objectstates.base.storage import write_atomically
 from objectstates.detect.detections import Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import suppress
 from objectstates.detect.proposals import (
@@ -160,14 +160,10 @@ class FewShotDetector(FrameDetector):
     def save(self, path: str | Path) -> None:
         """Write one file, whole or not at all."""
         path = Path(path)
-        temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
         try:
-            temporary.write_bytes(_packed(self))
-            temporary.replace(path)
+            write_atomically(path, _packed(self))
         except OSError as problem:
             raise DetectorError(f"cannot write {path}: {problem.strerror}") from problem
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 def load_fewshot(path: str, options: DetectorOptions) -> FewShotDetector:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from objectstates.base.errors import LabelError
-from objectstates.data.truth import Array, ClipTruth
+from objectstates.data.corpus import Array
+from objectstates.data.truth import ClipTruth
 from objectstates.detect.labels import LabelledImage, Labels
 from objectstates.video.clip_list import ClipSpan
 

@@ -38,7 +38,9 @@ from objectstates.features.object_motion import (
 )
 from objectstates.features.roi_pooling import GRID, average
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
-from objectstates.track.tracker import Track, Tracker, TrackPiece, cut_tracks
+from objectstates.track.tracker import Tracker
+from objectstates.track.tracklets import TrackPiece, cut_tracks
+from objectstates.track.tracks import Track
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, read_frames
 

@@ -24,7 +24,7 @@ import numpy as np
 from objectstates.base.cache import ArrayCache, content_digest, digest
 from objectstates.base.choices import DETECTION_THRESHOLD, ChunkKind
 from objectstates.base.errors import SettingError, VideoError
-from objectstates.base.storage import made_folder
+from objectstates.base.storage import make_folder
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import ARTEFACT, FeaturePieces, write_with_features
 from objectstates.data.truth import ClipTruth, label_corpus
@@ -39,7 +39,8 @@ from objectstates.ingest.observe import (
     StoredObservation,
     observe,
 )
-from objectstates.parallel.pool import Outcome, run_all
+from objectstates.parallel.pool import run_all
+from objectstates.parallel.tasks import Outcome
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
@@ -239,7 +240,7 @@ def _store_folder(cache: Path | None) -> Iterator[Path]:
         with TemporaryDirectory(prefix="objectstates-") as folder:
             yield Path(folder)
         return
-    yield made_folder(cache, "`cache`")
+    yield make_folder(cache, "cache")
 
 
 def settings_of(corpus: Corpus) -> IngestSettings:
