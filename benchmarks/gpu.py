@@ -269,8 +269,8 @@ def staged(backbone: TorchBackbone, device: str) -> Iterator[Stages]:
     """The stages of a backbone's `device_maps`, timed."""
     stages = Stages(device)
     parts = [(backbone, "_map", "forward"), (torch_feature_maps, "_pooled", "pooling")]
-    if backbone._copies is not None:
-        parts += [(backbone._copies, "_to_device", "copy to device")]
+    if backbone._uploads is not None:
+        parts += [(backbone._uploads, "_to_device", "copy to device")]
         parts += [(torch_feature_maps, "_to_host", "back")]
     with ExitStack() as stack:
         for owner, name, stage in parts:
@@ -278,9 +278,9 @@ def staged(backbone: TorchBackbone, device: str) -> Iterator[Stages]:
             stack.enter_context(patch.object(owner, name, timed))
         timed = stages.on_host("boxes", torch_feature_maps._padded_boxes)
         stack.enter_context(patch.object(torch_feature_maps, "_padded_boxes", timed))
-        if backbone._copies is not None:
-            timed = stages.on_host("staging", backbone._copies._to_buffer)
-            stack.enter_context(patch.object(backbone._copies, "_to_buffer", timed))
+        if backbone._uploads is not None:
+            timed = stages.on_host("staging", backbone._uploads._to_buffer)
+            stack.enter_context(patch.object(backbone._uploads, "_to_buffer", timed))
         yield stages
 
 
