@@ -13,7 +13,7 @@ from objectstates import Corpus, Result
 from objectstates.data.synthetic import synthetic_corpus
 from tests.cli.conftest import shown_pages
 from tests.ingest.test_pipeline import BOX, FPS, scene
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 NAMES = ("one", "three", "two")
 

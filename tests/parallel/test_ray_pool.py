@@ -17,7 +17,7 @@ from objectstates.video.clip_list import find_clips
 from tests.ingest.test_pipeline import BOX, FPS, scene
 from tests.narration.test_search import talk
 from tests.parallel.test_pool import Squarer, Unmakeable
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'objectstates[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of which there are many

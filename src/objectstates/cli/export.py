@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from objectstates.base.choices import ExportFormat
+from objectstates.base.choices import BOX_CONTEXT, ExportFormat
 from objectstates.cli.options import AsJson, flag
 from objectstates.cli.output import complain, show
 
@@ -20,7 +20,7 @@ def export(
     videos: Annotated[Path | None, flag("Folder of the videos, if they were moved.")] = None,
     fps: Annotated[float | None, flag("coco, crops, rerun: frames per second of video.")] = None,
     context: Annotated[
-        float | None, flag("crops: enlarge boxes by this factor; default 1.25.")
+        float | None, flag(f"crops: enlarge boxes by this factor; default {BOX_CONTEXT}.")
     ] = None,
     url: Annotated[str | None, flag("labelstudio: URL under which the videos are served.")] = None,
     images: Annotated[

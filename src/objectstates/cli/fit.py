@@ -10,7 +10,7 @@ import typer
 
 from objectstates.base.choices import ConstraintName, Labelling, Reject, Solver, Target, TimeUnit
 from objectstates.base.errors import ResultError, SettingError
-from objectstates.cli.inspect import read_corpus, read_corpus_without_features
+from objectstates.cli.inspect import read_corpus
 from objectstates.cli.options import (
     AsJson,
     EngineOption,
@@ -90,11 +90,9 @@ def fit(
     if engine != "local" and not out_of_core:
         where = "on a Ray cluster" if engine == "ray" else "in processes"
         raise SettingError(f"a fit {where} is out of core: add `out_of_core`")
+    corpus = read_corpus(source, features=not out_of_core)
     if out_of_core:
-        corpus = read_corpus_without_features(source)
         scratch = make_folder(scratch or place.parent, "scratch")
-    else:
-        corpus = read_corpus(source)
     with warnings_in_a_line(), fit_line() as progress:
         if out_of_core:
             model.fit_folder(

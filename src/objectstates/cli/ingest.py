@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from objectstates.base.choices import ChunkKind
+from objectstates.base.choices import BOX_CONTEXT, DETECTION_THRESHOLD, ChunkKind
 from objectstates.cli.options import (
     AsJson,
     EngineOption,
@@ -40,13 +40,13 @@ def ingest(
     ] = "motion",
     clips: Annotated[Path | None, flag("A CSV list of clips: video,start,end,id.")] = None,
     like: Annotated[Path | None, flag("Take all settings and codebooks from this corpus.")] = None,
-    threshold: Annotated[float, flag("Drop detections below this score.")] = 0.4,
+    threshold: Annotated[float, flag("Drop detections below this score.")] = DETECTION_THRESHOLD,
     appearance: Annotated[str, flag("Backbone: lite0, resnet50, or hf:MODEL.")] = "lite0",
     chunks: Annotated[
         ChunkKind, flag("Dense descriptors, or the paper's bags of words.")
     ] = "dense",
     tracklet_seconds: Annotated[float, flag("Approximate length of a tracklet.")] = 1.0,
-    context: Annotated[float, flag("Enlarge boxes by this factor.")] = 1.25,
+    context: Annotated[float, flag("Enlarge boxes by this factor.")] = BOX_CONTEXT,
     max_side: Annotated[int, flag("Scale longer frame sides down to these pixels.")] = 480,
     image_fps: Annotated[float, flag("Frame rate of folders of images.")] = 25.0,
     device: Annotated[str, flag("Device of torch models: cpu or cuda (a GPU).")] = "cpu",
@@ -65,12 +65,13 @@ def ingest(
 ) -> None:
     """Turn videos into a corpus, the input of fit."""
     from objectstates.app.discover import ingest_means, settings_from
-    from objectstates.data.corpus_io import ARTEFACT, read_without_features
+    from objectstates.data.corpus import Corpus
+    from objectstates.data.corpus_io import ARTEFACT
     from objectstates.ingest.pipeline import ingest_to, settings_of
     from objectstates.video.clip_list import find_clips
 
     ARTEFACT.check_target(out)
-    model = read_without_features(like) if like is not None else None
+    model = Corpus.load(like, features=False) if like is not None else None
     settings = settings_of(model) if model is not None else settings_from(call.params)
     spans = find_clips(videos or [], clips)
     with ingest_bar() as progress:

@@ -15,8 +15,8 @@ from objectstates.cli.output import complain, show
 from objectstates.cli.progress import status_line
 
 if TYPE_CHECKING:
-    from objectstates.narration.retrieval import Scorer
     from objectstates.narration.sentences import Sentences
+    from objectstates.narration.windows import Scorer
 
 
 def transcribe(
@@ -116,8 +116,7 @@ def retrieve(
     json: AsJson = False,
 ) -> None:
     """Find clips of an action in long videos by their narration."""
-    from objectstates.narration.retrieval import Search, write_clips
-    from objectstates.narration.search import search_files
+    from objectstates.narration.retrieval import Search, retrieve_from_files, write_clips
     from objectstates.narration.subtitles import find_narrations
 
     sentences = _sentences(action, positive, negative, phrase)
@@ -125,7 +124,7 @@ def retrieve(
     if videos is not None and not videos.is_dir():
         raise NarrationError(f"{videos} is no folder: --videos names the folder of the videos")
     files = find_narrations(narrations)
-    clips, problems = search_files(
+    clips, problems = retrieve_from_files(
         files,
         Search(scorer, top, per_video, before, after),
         videos=videos,
@@ -182,7 +181,7 @@ def _scorer(
     sentences: Sentences | None, phrase: str | None, method: TextMethod, model: Path | None
 ) -> tuple[Scorer, dict[str, Any]]:
     """The scorer, and its cross-validated accuracy."""
-    from objectstates.narration.retrieval import SentenceClassifier, TfidfSvm, cross_validate
+    from objectstates.narration.text_classifier import SentenceClassifier, TfidfSvm, cross_validate
 
     if sentences is not None and method == "tfidf":
         classifier: SentenceClassifier = TfidfSvm()

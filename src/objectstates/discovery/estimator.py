@@ -27,7 +27,6 @@ from objectstates.base.choices import (
 from objectstates.base.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
 from objectstates.base.torch_utils import within_memory
 from objectstates.data.corpus import Array, Corpus
-from objectstates.data.corpus_io import read_without_features
 from objectstates.data.result import Classifier, Result, SkippedClip
 from objectstates.discovery import constraints as formulation
 from objectstates.discovery.labelling import (
@@ -233,7 +232,7 @@ class JointDiscovery:
         """
         self.check(shards=shards, ray_address=ray_address)
         clock, watch = Clock(), Watch(callback)
-        corpus = read_without_features(Path(path))
+        corpus = Corpus.load(path, features=False)
         skipped, kept = self._leave_out_infeasible(corpus)
         action, state = self._constraints(kept, len(kept.tracklets.start))
         coupling = float(self.nu) / self._seconds_per_unit(kept)
