@@ -45,7 +45,7 @@ FORMATS = {
     "coco": Format("coco", True, True, True, ("fps", "images", "all_tracklets", "videos")),
     "cvat": Format("cvat", True, True, True, ("all_tracklets", "videos")),
     "labelstudio": Format("labelstudio", True, True, True, ("url", "all_tracklets", "videos")),
-    "rerun": Format("recording", True, True, True, ("fps", "all_tracklets", "videos")),
+    "rerun": Format("rerun", True, True, True, ("fps", "all_tracklets", "videos")),
     "crops": Format("crops", True, True, True, ("fps", "context", "videos")),
 }
 
