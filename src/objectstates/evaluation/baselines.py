@@ -24,6 +24,7 @@ import numpy as np
 from objectstates.base.choices import ConstraintName
 from objectstates.base.errors import CorpusError, SettingError, TruthError
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
+from objectstates.data.result import Result
 from objectstates.discovery.estimator import InfeasibleClipWarning, JointDiscovery
 from objectstates.evaluation import ClipScore, Evaluation, evaluate
 from objectstates.evaluation.precision import score_clip
@@ -67,6 +68,38 @@ class Method:
     run: Callable[[Corpus, MethodSettings], Evaluation]
     state_row: str | None = None
     action_row: str | None = None
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """Precision of a method; None for a side without truth, or that the result did not seek."""
+
+    method: str
+    states: float | None
+    action: float | None
+
+
+def compare_with_baselines(result: Result, corpus: Corpus) -> list[BaselineRow]:
+    """The precision of a result below that of chance and of the middle of the clip.
+
+    The terminal and the report both show these rows. Empty if no truth is known. ``corpus`` has
+    the truth, see `evaluate`: clips that the result left out count as wrong if it holds them.
+    """
+    found = evaluate(result, corpus)
+    rows = {"chance": chance(corpus), "middle of the clip": middle(corpus), "discovered": found}
+
+    def known(value: float, judged: float) -> float | None:
+        return None if np.isnan(value) or np.isnan(judged) else value
+
+    shown = [
+        BaselineRow(
+            name,
+            known(row.state_precision, found.state_precision),
+            known(row.action_precision, found.action_precision),
+        )
+        for name, row in rows.items()
+    ]
+    return shown if shown[-1] != BaselineRow("discovered", None, None) else []
 
 
 # --- without learning -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""CVAT for video 1.1: tracks of boxes to look at and to correct by hand."""
+"""CVAT for video 1.1: tracks of boxes, to review and to correct by hand."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import numpy as np
 from objectstates.base.errors import VideoError
 from objectstates.data.clips import Box
 from objectstates.data.corpus import Array
-from objectstates.export.findings import Action, Findings
 from objectstates.export.names import xml_text
-from objectstates.export.videos import NEAR, SeenVideo, seen_videos
+from objectstates.export.videos import NEAR, ExportSource, ReadableVideo, readable_videos
+from objectstates.report.clip_view import Action
 
 _CREATED = "1970-01-01 00:00:00.000000+00:00"
-"""CVAT wants a date; the same result is to give the same bytes."""
+"""CVAT requires a date; a constant one gives the same bytes for the same result."""
 
 
 class _Track(NamedTuple):
-    """A box by frame, until the frame ``end`` in which there is none any more."""
+    """Boxes by frame number; from frame ``end`` on there is none."""
 
     label: str
     boxes: dict[int, Box]
@@ -31,18 +31,18 @@ class _Track(NamedTuple):
     attributes: dict[str, str]
 
 
-def write_cvat(findings: Findings, folder: Path, *, all_tracklets: bool = False) -> list[str]:
+def write_cvat(source: ExportSource, folder: Path, *, all_tracklets: bool = False) -> list[str]:
     """``annotations/VIDEO.xml`` for each video, and ``labels.json`` to set up tasks with.
 
-    A tracklet is a track with the attributes state, score and clip. The action is a track too, of
-    a box around the whole frame: the format has nothing else that lasts.
+    A tracklet is a track with the attributes state, score and clip. The action is a track of a box
+    around the whole frame, because the format has no intervals.
     """
     problems: list[str] = []
-    labels = _labels(findings.label, all_tracklets)
-    (folder / "annotations").mkdir()  # apart, so that ingest can read all of a folder
-    for video in seen_videos(findings, problems):
+    labels = _labels(source.label, all_tracklets)
+    (folder / "annotations").mkdir()  # a folder of its own, which ingest reads whole
+    for video in readable_videos(source, problems):
         try:
-            tracks, count = _tracks(video, xml_text(findings.label), all_tracklets, problems)
+            tracks, count = _tracks(video, xml_text(source.label), all_tracklets, problems)
         except VideoError as problem:
             problems.append(f"left out {problem}")
             continue
@@ -57,13 +57,15 @@ def write_cvat(findings: Findings, folder: Path, *, all_tracklets: bool = False)
 
 
 def _tracks(
-    video: SeenVideo, label: str, all_tracklets: bool, problems: list[str]
+    video: ReadableVideo, label: str, all_tracklets: bool, problems: list[str]
 ) -> tuple[list[_Track], int]:
-    """The tracks, and how many frames the video has."""
-    shown = [(found, t) for found in video.clips for t in found.shown(all_tracklets)]
-    actions = [found.action for found in video.clips if found.action]
-    begins = [box.time for _, t in shown for box in t.tracklet.boxes] + [a.start for a in actions]
-    ends = [t.tracklet.end for _, t in shown] + [a.end for a in actions]
+    """The tracks, and the number of frames of the video."""
+    boxed = [
+        (clip, t) for clip in video.clips for t in clip.boxed_tracklets(unlabelled=all_tracklets)
+    ]
+    actions = [(clip.name, clip.action) for clip in video.clips if clip.action]
+    begins = [b.time for _, t in boxed for b in t.box_list] + [a.start for _, a in actions]
+    ends = [t.end for _, t in boxed] + [a.end for _, a in actions]
     times = video.frame_times(max(begins + ends, default=0.0))
     last = times[-1] + NEAR
     if any(begin > last for begin in begins):
@@ -71,23 +73,21 @@ def _tracks(
             f"{video.info.path}: left out what lies after its last frame at {times[-1]:.2f} s"
         )
     tracks = []
-    for found, t in shown:
-        inside = video.boxes(found, t, problems)
+    for clip, t in boxed:
+        inside = video.boxes(clip, t, problems)
         boxes = {_nearest(times, box.time): box for box in inside if box.time <= last}
         if boxes:
-            end = max(_first_from(times, t.tracklet.end), max(boxes) + 1)
-            attributes = {"state": str(t.state), "score": _decimal(t.score), "clip": found.clip.id}
+            end = max(_first_from(times, t.end), max(boxes) + 1)
+            attributes = {"state": str(t.state), "score": _decimal(t.score), "clip": clip.name}
             tracks.append(_Track(label, boxes, end, attributes))
     tracks += [
-        _action(video, found.clip.id, found.action, times)
-        for found in video.clips
-        if found.action and found.action.start <= last
+        _action(video, name, action, times) for name, action in actions if action.start <= last
     ]
     declared = round(video.info.duration * video.info.fps)
     return tracks, max(len(times), declared)
 
 
-def _action(video: SeenVideo, clip: str, action: Action, times: Array) -> _Track:
+def _action(video: ReadableVideo, clip: str, action: Action, times: Array) -> _Track:
     first = min(_first_from(times, action.start), len(times) - 1)
     end = _first_from(times, action.end)
     frame = Box(0.0, 0.0, 0.0, float(video.info.width), float(video.info.height))
@@ -111,7 +111,7 @@ def _decimal(value: float) -> str:
 
 
 def _labels(name: str, all_tracklets: bool) -> list[dict[str, Any]]:
-    """What CVAT's raw label editor takes."""
+    """Labels in the form of CVAT's raw label editor."""
     states = ["0", "1", "2"] if all_tracklets else ["1", "2"]
     state = {
         "name": "state",
@@ -131,7 +131,7 @@ def _labels(name: str, all_tracklets: bool) -> list[dict[str, Any]]:
 
 
 def _document(
-    video: SeenVideo, tracks: Iterable[_Track], labels: list[dict[str, Any]], count: int
+    video: ReadableVideo, tracks: Iterable[_Track], labels: list[dict[str, Any]], count: int
 ) -> ElementTree.Element:
     root = ElementTree.Element("annotations")
     _text(root, "version", "1.1")
