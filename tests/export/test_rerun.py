@@ -44,8 +44,8 @@ def test_the_sdk_reads_boxes_and_scores_back(result, tmp_path):
     halves = dict(rows(found, "/video/boxes", "Boxes2D:half_sizes"))
     states = dict(rows(found, "/video/boxes", "Boxes2D:class_ids"))
     seen = {}
-    for time in centres:
-        for (x, y), (w, h), state in zip(centres[time], halves[time], states[time], strict=True):
+    for time, middles in centres.items():
+        for (x, y), (w, h), state in zip(middles, halves[time], states[time], strict=True):
             seen[round(time, 6)] = (state, x - w, y - h, x + w, y + h)
     expected = {
         round(b.time, 6): (state, b.x1, b.y1, b.x2, b.y2)

@@ -1,4 +1,4 @@
-"""The page's drawings that stand still, as SVG: the optimisation, and the average clip."""
+"""The page's static charts as SVG: objective and gap over passes, and the average clip."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from markupsafe import Markup
 
 from objectstates.data.corpus import Array
-from objectstates.report.clip_view import ClipFacts
+from objectstates.report.clip_view import ClipView
 
-_WIDTH, _HEIGHT = 380, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 12, 28
-_MOST_POINTS = 400
+_WIDTH, _HEIGHT = 380, 220  # SVG units; the page scales the chart
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 12, 28  # margins, with room for the labels
+_MAX_POINTS = 400  # of a curve: more than one per unit of width cannot be seen
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve: its CSS class, its name, and its values, one per time; NaN breaks it off."""
+    """A curve: its CSS class, its name, and its values, one per pass; NaN are left out."""
 
     style: str
     name: str
@@ -28,7 +28,7 @@ class Line:
 
 @dataclass(frozen=True)
 class _Axes:
-    """Where passes and values stand in the drawing."""
+    """The mapping of passes and values to SVG coordinates."""
 
     first: float
     last: float
@@ -47,13 +47,13 @@ class _Axes:
         return cls(float(passes[0]), float(passes[-1]), low, high, log)
 
     def x(self, passed: float) -> float:
-        share = (passed - self.first) / (self.last - self.first or 1.0)
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * share
+        fraction = (passed - self.first) / (self.last - self.first or 1.0)
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * fraction
 
     def y(self, value: float) -> float:
         level = math.log10(value) if self.log else value
-        share = (level - self.low) / (self.high - self.low)
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * share
+        fraction = (level - self.low) / (self.high - self.low)
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * fraction
 
     def levels(self) -> list[float]:
         if not self.log:
@@ -70,7 +70,7 @@ def line_chart(
     log: bool = False,
     mark: float | None = None,
 ) -> Markup:
-    """Curves over passes; ``mark`` is a level to draw across. On a log scale zeros are left out."""
+    """Curves over passes, with a line at the level ``mark``; a log scale leaves out zeros."""
     seen = np.concatenate([line.values for line in lines] + ([[mark]] if mark else []))
     seen = seen[np.isfinite(seen) & ((seen > 0) | (not log))]
     if len(seen) == 0 or len(passes) == 0:
@@ -98,12 +98,12 @@ def line_chart(
 
 
 def _thinned(times: Array, values: Array) -> list[tuple[float, float]]:
-    rows = np.unique(np.linspace(0, len(times) - 1, _MOST_POINTS).round().astype(int))
+    rows = np.unique(np.linspace(0, len(times) - 1, _MAX_POINTS).round().astype(int))
     return [(float(times[i]), float(values[i])) for i in rows]
 
 
 def _ticks(low: float, high: float, about: int = 4) -> list[float]:
-    """About so many round numbers from ``low`` to ``high``.
+    """Round numbers from ``low`` to ``high``, ``about`` that many.
 
     >>> _ticks(0, 1.05)
     [0.0, 0.5, 1.0]
@@ -120,9 +120,10 @@ def _ticks(low: float, high: float, about: int = 4) -> list[float]:
 
 @dataclass(frozen=True)
 class AverageClip:
-    """All clips laid over each other, their actions at 0: the share of them that shows a state.
+    """The fraction of clips in each state over time, with the clips aligned at the action.
 
-    shapes : SVG, to be stretched. ``ticks``: position (0 to 1) and text.
+    shapes : SVG areas, to be stretched. ``ticks``: position (0 to 1) and text.
+    peak : the greatest fraction.
     """
 
     shapes: Markup
@@ -130,10 +131,10 @@ class AverageClip:
     peak: float
 
 
-def average_clip(clips: Sequence[ClipFacts]) -> AverageClip | None:
-    """None where nothing was labelled."""
-    starts = [(clip, _centre(clip)) for clip in clips]
-    aligned = [(clip, centre) for clip, centre in starts if centre is not None]
+def average_clip(clips: Sequence[ClipView]) -> AverageClip | None:
+    """None if no tracklet has a state."""
+    centres = [(clip, _centre(clip)) for clip in clips]
+    aligned = [(clip, centre) for clip, centre in centres if centre is not None]
     bars = [
         (x.state, x.start - centre, x.end - centre)
         for clip, centre in aligned
@@ -144,15 +145,15 @@ def average_clip(clips: Sequence[ClipFacts]) -> AverageClip | None:
         return None
     reach = float(np.quantile([max(abs(a), abs(b)) for _, a, b in bars], 0.95)) or 1.0
     times = np.linspace(-reach, reach, 241)
-    shares = {
+    fractions = {
         state: sum(((times >= a) & (times < b)).astype(float) for s, a, b in bars if s == state)
         / len(aligned)
         for state in (1, 2)
     }
-    peak = max(float(np.max(share)) for share in shares.values()) or 1.0
+    peak = max(float(np.max(fraction)) for fraction in fractions.values()) or 1.0
     parts = []
-    for state, share in shares.items():
-        curve = _smooth(np.broadcast_to(share, times.shape)) / peak
+    for state, fraction in fractions.items():
+        curve = _smooth(np.broadcast_to(fraction, times.shape)) / peak
         points = " ".join(f"{i / 0.24:.1f},{100 - 92 * v:.1f}" for i, v in enumerate(curve))
         parts.append(f'<polygon class="area state-{state}" points="0,100 {points} 1000,100"/>')
     ticks = tuple(
@@ -163,10 +164,10 @@ def average_clip(clips: Sequence[ClipFacts]) -> AverageClip | None:
     return AverageClip(Markup("".join(parts)), ticks, peak)
 
 
-def _centre(clip: ClipFacts) -> float | None:
-    """The action's time, or half-way between the states where none was sought."""
+def _centre(clip: ClipView) -> float | None:
+    """The action's time, or the middle between the states if the action was not sought."""
     if clip.action is not None:
-        return clip.action[2]
+        return clip.action.time
     last = [x.end for x in clip.tracklets if x.state == 1]
     first = [x.start for x in clip.tracklets if x.state == 2]
     return (max(last) + min(first)) / 2 if last and first else None
