@@ -144,8 +144,8 @@ def test_the_command(run, result, with_a_lost_video, tmp_path):
     assert "/nowhere/lost.mp4" in err
     for words, message in (
         (["--to", "pdf"], "'pdf' is not one of"),
-        (["--to", "csv", "--fps", "3"], "csv has no option fps"),
-        (["--to", "crops", "--context", "0"], "context must be"),
+        (["--to", "csv", "--fps", "3"], "csv has no option"),
+        (["--to", "crops", "--context", "0"], "must be a number above 0"),
     ):
         code, _, err = run("export", tmp_path / "r", *words, "--out", tmp_path / "no")
         assert code == 2
