@@ -173,7 +173,7 @@ def test_a_damaged_file_is_named_and_the_others_go_on(release, tmp_path):
 
 
 def test_what_makes_no_sense_is_refused(release, tmp_path):
-    with pytest.raises(SettingError, match="no row 'z'; there are a, b"):
+    with pytest.raises(SettingError, match="`rows`: there is no 'z'; there are a, b"):
         reproduce(release, out=tmp_path, rows=["z"])
     with pytest.raises(CorpusError, match="does not exist"):
         find_features(tmp_path / "nowhere")

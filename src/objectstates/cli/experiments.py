@@ -49,7 +49,7 @@ def reproduce(
             actions=_words(actions),
             settings=settings,
             fresh=fresh,
-            watch=watch,
+            progress=watch,
         )
     table = experiments.paper_table(done)
     written = [*write_table(table, out, "table1")]
@@ -117,7 +117,7 @@ def benchmark(
             tasks=_words(tasks),
             methods=_words(methods),
             crops=not no_crops,
-            watch=watch,
+            progress=watch,
         )
     written = write_tables(done, out)
     for table in written.shown:

@@ -157,8 +157,8 @@ def _render(
     )
     assets = Path(__file__).parent / "assets"
     script = (assets / "page.js").read_text(encoding="utf-8")
-    *baselines, discovered = compare_with_baselines(result, result.corpus) or [None]
-    precision = [discovered, *baselines] if discovered else []
+    rows = compare_with_baselines(result, result.corpus)
+    precision = [*rows[-1:], *rows[:-1]]  # the result above the baselines
     return environment.get_template("page.html.j2").render(
         version=__version__,
         style=Markup((assets / "style.css").read_text(encoding="utf-8")),
