@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ def read(path):
     """Columns by entity and component, with their times in seconds, by the SDK's own reader."""
     from rerun.chunk import RrdReader
 
-    found = {}
+    found: dict[tuple[str, str], list[Any]] = {}
     for chunk in RrdReader(path).stream().to_chunks():
         batch = chunk.to_record_batch()
         times = None

@@ -65,7 +65,8 @@ def press(driver: Any, *keys: str) -> None:
 
 def shown(js: Script) -> list[int]:
     """The numbers of the clips that are listed, in order."""
-    return js("[...document.querySelectorAll('.clip:not([hidden])')].map(x => +x.dataset.clip)")
+    rows = "document.querySelectorAll('.clip:not([hidden])')"
+    return list(js(f"[...{rows}].map(x => +x.dataset.clip)"))
 
 
 def set_control(js: Script, name: str, value: str) -> None:

@@ -168,7 +168,7 @@ def test_a_report_replaces_a_report_and_nothing_else(result: Result, tmp_path: P
 def test_the_command(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_result().save("r")
-    opened = []
+    opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     code, out, err = run("report", "r", "--open")
     assert (code, err) == (0, "")
