@@ -22,7 +22,7 @@ from objectstates.data.result import Result
 from objectstates.data.truth import ClipTruth, read_truth
 from objectstates.detect.labels import frames_at
 from objectstates.discovery.estimator import JointDiscovery
-from objectstates.ingest.pipeline import IngestSettings
+from objectstates.ingest.pipeline import IngestSettings, ingest_to
 from objectstates.parallel.pool import default_processes
 from objectstates.video.clip_list import find_clips
 
@@ -36,7 +36,8 @@ WHITE = (255, 255, 255)
 def discover(settings: IngestSettings, truth: dict[str, ClipTruth]) -> Result:
     with tempfile.TemporaryDirectory() as place:
         workspace = Workspace(place)
-        workspace.ingest(
+        ingest_to(
+            workspace.corpus,
             find_clips(sorted(CLIPS.glob("*.mp4"))),
             settings,
             truth=truth,

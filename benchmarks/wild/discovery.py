@@ -44,8 +44,9 @@ from objectstates.evaluation import Evaluation, compare, evaluate, method_row
 from objectstates.evaluation.baselines import METHODS, MethodSettings
 from objectstates.evaluation.tables import comparison_table, method_table, to_markdown
 from objectstates.ingest.pipeline import IngestSettings, ingest
-from objectstates.narration.retrieval import Retrieved, TfidfSvm, retrieve
+from objectstates.narration.retrieval import Retrieved, retrieve
 from objectstates.narration.sentences import load_action
+from objectstates.narration.text_classifier import TfidfSvm
 from objectstates.video.clip_list import ClipSpan
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -14,7 +14,7 @@ from objectstates.detect.nms import iou
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Image, probe, read_frames
 from tests.detect.pictures import background, simulated, thing
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 SIZE = (240, 180)
 BEFORE = np.array([[70, 60, 130, 105]])

@@ -10,7 +10,7 @@ import pytest
 from objectstates.base.errors import LabelError, VideoError
 from objectstates.detect.labels import frames_at, read_labels
 from tests.detect.pictures import labelled_folder
-from tests.video.test_reader import gray, number, write_video
+from tests.video.videos import gray, number, write_video
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from objectstates.evaluation.benchmark.manipulations import find_manipulations, 
 from objectstates.evaluation.benchmark.tables import COLUMNS, differences, order_notes, write_tables
 from objectstates.ingest import pipeline as ingesting
 from tests.ingest.test_pipeline import BOX, FPS, scene
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 ACTION = (2.1, 3.9)  # seconds in which the hand of a scene passes
 FRAMES = 60

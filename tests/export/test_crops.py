@@ -10,7 +10,7 @@ from sklearn.datasets import load_files
 from objectstates.base.errors import ExportError
 from objectstates.export import export
 from tests.export.conftest import FPS, HEIGHT, WIDTH, clip, images, make_result
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 
 def pictures(folder):

@@ -9,7 +9,7 @@ import pytest
 from objectstates.detect.box_files import read_boxes
 from objectstates.export import export
 from tests.export.conftest import COUNT, FPS, HEIGHT, WIDTH, box_at, clip, images, make_result
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 
 def test_our_own_reader_gets_the_boxes_back(result, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from objectstates.export import export
 from tests.export.conftest import COUNT, FPS, clip, images, make_result
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 pytest.importorskip("rerun", reason="pip install '.[rerun]'")
 

@@ -39,4 +39,4 @@ def _square(name: str) -> Images:
     top, left = ((n - side) // 2 for n in image.shape[:2])
     square = image[top : top + side, left : left + side]
     small = transform.resize(square, (224, 224), anti_aliasing=True, preserve_range=True)
-    return np.round(small).astype(np.uint8)[None]
+    return np.asarray(np.round(small), np.uint8)[None]

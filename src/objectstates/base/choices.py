@@ -19,3 +19,11 @@ TextMethod = Literal["tfidf", "embeddings"]
 
 PAPER = {"nu": 1.0, "time_unit": "second", "labelling": "paper"}
 """The paper's own settings of a discovery, where they are not the defaults."""
+
+DETECTION_THRESHOLD = 0.4
+"""Least score of a detection. Low, as in the paper: what is missed is lost to all later stages,
+what is wrong is outvoted."""
+
+BOX_CONTEXT = 1.25
+"""Factor on the sides of a box before its appearance or motion is described: the surroundings help
+to separate states; more of them would include too much of the arm that reaches."""

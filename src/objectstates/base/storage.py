@@ -93,13 +93,14 @@ class Artefact:
         return dict(header)
 
 
-def made_folder(folder: Path, option: str) -> Path:
-    """The folder, which is made unless it is there; ``option`` is how users choose another."""
+def make_folder(folder: Path, parameter: str) -> Path:
+    """Create the folder unless it exists; errors name the ``parameter`` that chooses another."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise StorageError(
-            f"{folder} cannot be made ({problem.strerror}): choose another folder with {option}"
+            f"{folder} cannot be made ({problem.strerror}): choose another folder with "
+            f"`{parameter}`"
         ) from problem
     return folder
 

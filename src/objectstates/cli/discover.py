@@ -1,28 +1,19 @@
-"""The command that does it all: from videos to a report."""
+"""The command that runs all stages: from videos to a report."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from objectstates.base.errors import VideoError
-from objectstates.base.storage import made_folder
-from objectstates.cli.configuration import Config, Paper, also_takes, effective
-from objectstates.cli.engine import ray_from
-from objectstates.cli.fit import (
-    AsJson,
-    certificate,
-    fit,
-    model_of,
-    progress_line,
-    reduction,
-)
-from objectstates.cli.ingest import Videos, ingest, means_from, observing, settings_from, tell
+from objectstates.cli.fit import certificate, fit, reduction
+from objectstates.cli.ingest import ingest, warn_of_problems
+from objectstates.cli.options import AsJson, Seed, Videos
 from objectstates.cli.output import (
     complain,
     make_table,
@@ -32,19 +23,18 @@ from objectstates.cli.output import (
     show_page,
     warnings_in_a_line,
 )
-from objectstates.cli.report import reading_videos, report
+from objectstates.cli.progress import fit_line, ingest_bar, report_bar
+from objectstates.cli.report import report
+from objectstates.cli.settings_file import OF_ONE_RUN, Config, Paper, effective, runs_stages
 
 if TYPE_CHECKING:
-    from objectstates.app.workspace import Workspace
     from objectstates.data.corpus import Corpus
     from objectstates.data.result import Result
-    from objectstates.ingest.pipeline import Report
-
-STAGES: dict[str, Callable[..., None]] = {"ingest": ingest, "fit": fit, "report": report}
-"""The commands that this one runs; their options are its options."""
+    from objectstates.discovery.solver_runs import FitProgress
+    from objectstates.ingest.pipeline import Progress, Report
 
 
-@also_takes(STAGES)
+@runs_stages({"ingest": ingest, "fit": fit, "report": report})
 def discover(
     call: typer.Context,
     videos: Videos = None,
@@ -54,16 +44,16 @@ def discover(
     truth: Annotated[
         Path | None,
         typer.Option(
-            help="What is true, to compare with: a CSV clip,action_start,action_end or a folder "
+            help="Annotations to compare with: a CSV clip,action_start,action_end or a folder "
             "with a JSON file per clip."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+    seed: Seed = 0,
     device: Annotated[
-        str, typer.Option(help="Where torch models and the fit run: cpu or cuda (a GPU).")
+        str, typer.Option(help="Device of torch models and of the fit: cpu or cuda (a GPU).")
     ] = "cpu",
     strict: Annotated[
-        bool, typer.Option(help="Stop if a video cannot be read or a clip cannot be labelled.")
+        bool, typer.Option(help="Stop if a video cannot be read or a clip admits no labelling.")
     ] = False,
     paper: Paper = False,
     config: Config = None,
@@ -72,7 +62,7 @@ def discover(
 ) -> None:
     """Find the action and the object's states in videos: ingest, fit and report in one.
 
-    If it is interrupted, the same command goes on where it was.
+    An interrupted run continues when the same command is repeated.
     """
     try:
         found = run(out, videos or [], call.params)
@@ -80,33 +70,28 @@ def discover(
         complain("interrupted: the same command goes on from here")
         sys.exit(130)
     found.show(json)
-    if options["open_page"] and not show_page(found.workspace.report):
-        complain(f"there is no desktop to show {found.workspace.report} on")
+    if options["open_page"] and not show_page(found.report):
+        complain(f"there is no desktop to show {found.report} on")
 
 
 class Found:
-    """What a discovery found and what it cost, for people and for scripts."""
+    """The outcome of a discovery, as a table or as JSON.
+
+    ingested : the counts of ingest; ``reused`` names the stages that were up to date.
+    """
 
     def __init__(
-        self,
-        workspace: Workspace,
-        corpus: Corpus,
-        result: Result,
-        observed: Report,
-        kept: dict[str, bool],
+        self, out: Path, corpus: Corpus, result: Result, ingested: Report, reused: list[str]
     ) -> None:
-        from objectstates.app.inspection import describe_clips
+        from objectstates.app.inspection import describe_beside_baselines, describe_clips
 
-        self.workspace, self.corpus, self.result = workspace, corpus, result
-        self.observed, self.kept = observed, kept
+        self.out, self.result, self.ingested, self.reused = out, result, ingested, reused
         self.clips = describe_clips(result)
+        self.precision = describe_beside_baselines(result, corpus)
 
     @property
-    def precision(self) -> dict[str, dict[str, float]]:
-        """By method, where the truth is known."""
-        from objectstates.app.inspection import describe_beside_baselines
-
-        return describe_beside_baselines(self.result, self.corpus)
+    def report(self) -> Path:
+        return self.out / "report.html"
 
     def show(self, json: bool) -> None:
         if json:
@@ -116,14 +101,14 @@ class Found:
             return
         print_table(_clip_table(self.clips))
         if aside := [printable(clip.clip) for clip in self.result.set_aside]:
-            print(f"like none of the others, and not learned from: {', '.join(aside)}")
-        if precision := self.precision:
-            print_table(_precision_table(precision))
+            print(f"outlier clips, not learned from: {', '.join(aside)}")
+        if self.precision:
+            print_table(_precision_table(self.precision))
         if "duality_gap" in self.result.summary:
             print(certificate(self.result.summary))
         if "reduced" in self.result.summary:
             print(reduction(self.result.summary))
-        print(f"report: {printable(str(self.workspace.report))}")
+        print(f"report: {printable(str(self.report))}")
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -131,52 +116,60 @@ class Found:
             "precision": self.precision,
             "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
             "set_aside": [{"clip": s.clip, "reason": s.reason} for s in self.result.set_aside],
-            "failed": [f"{clip}: {reason}" for clip, reason in self.observed.failed],
-            "observed": self.observed.observed,
-            "from_cache": self.observed.kept,
-            "kept": sorted(stage for stage, kept in self.kept.items() if kept),
-            "corpus": str(self.workspace.corpus),
-            "result": str(self.workspace.result),
-            "report": str(self.workspace.report),
+            "failed": [f"{clip}: {reason}" for clip, reason in self.ingested.failed],
+            "observed": self.ingested.observed,
+            "from_cache": self.ingested.kept,
+            "kept": self.reused,
+            "corpus": str(self.out / "corpus"),
+            "result": str(self.out / "result"),
+            "report": str(self.report),
         }
 
 
-def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
-    """All stages, each with its own line of progress."""
-    from objectstates.app.workspace import Workspace
-    from objectstates.data.truth import read_truth
-    from objectstates.video.clip_list import find_clips
+class Terminal:
+    """Shows the progress of a discovery (an ``app.discover.Monitor``)."""
 
-    settings, model = settings_from(options), model_of(options)
-    shards, ray_address = options["shards"] if options["out_of_core"] else None, ray_from(options)
-    model.check(shards=shards, ray_address=ray_address)  # before hours are spent on the videos
-    spans = find_clips(videos, options["clips"])
-    if not spans:
-        raise VideoError("there is no clip to read: name videos, folders or a list of clips")
-    known = None if options["truth"] is None else read_truth(options["truth"])
-    scratch = options["scratch"]
-    if scratch is not None:
-        made_folder(scratch, "--scratch")
-    workspace = Workspace(out)
-    means = means_from(options)
-    with warnings_in_a_line(), observing() as watch:
-        corpus, observed = workspace.ingest(spans, settings, truth=known, **means, progress=watch)
-    tell(observed)
-    configuration = effective("discover", options)
-    with warnings_in_a_line(), progress_line() as told:
-        result, fit_kept = workspace.fit(
-            model,
-            shards=shards,
-            scratch=scratch,
-            processes=options["engine"] == "processes",
-            ray_address=ray_address,
-            configuration=configuration,
-            callback=told,
-        )
-    with reading_videos() as seen:
-        report_kept = workspace.write_report(result, processes=options["processes"], progress=seen)
-    kept = {"ingest": observed.observed == 0, "fit": fit_kept, "report": report_kept}
-    return Found(workspace, corpus, result, observed, kept)
+    corpus: Corpus
+    report: Report
+    reused: list[str]
+
+    @contextmanager
+    def ingesting(self) -> Iterator[Callable[[Progress], None]]:
+        with warnings_in_a_line(), ingest_bar() as progress:
+            yield progress
+
+    def ingested(self, corpus: Corpus, report: Report) -> None:
+        self.corpus, self.report = corpus, report
+        warn_of_problems(report)
+
+    @contextmanager
+    def fitting(self) -> Iterator[Callable[[FitProgress], None]]:
+        with warnings_in_a_line(), fit_line() as progress:
+            yield progress
+
+    def reporting(self) -> AbstractContextManager[Callable[[int, int], None]]:
+        return report_bar()
+
+    def finished(self, reused: Mapping[str, bool]) -> None:
+        reused = {"ingest": self.report.observed == 0, **reused}
+        self.reused = sorted(stage for stage, is_reused in reused.items() if is_reused)
+
+
+def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
+    """Discover with a progress display per stage."""
+    from objectstates.app.discover import discover as run_discovery
+
+    terminal = Terminal()
+    unused = OF_ONE_RUN | {"videos", "object_name", "open_page"}
+    result = run_discovery(
+        videos,
+        out=out,
+        object=options["object_name"],
+        monitor=terminal,
+        configuration=effective("discover", options),
+        **{name: value for name, value in options.items() if name not in unused},
+    )
+    return Found(out, terminal.corpus, result, terminal.report, terminal.reused)
 
 
 def _clip_table(clips: list[dict[str, Any]]) -> Any:

@@ -1,4 +1,4 @@
-"""The command that writes results in other people's formats."""
+"""The command that converts a result to other formats."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ from typing import Annotated
 import typer
 
 from objectstates.base.choices import ExportFormat
+from objectstates.cli.options import AsJson
 from objectstates.cli.output import complain, show
 
 
 def export(
     result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
-    to: Annotated[ExportFormat, typer.Option(help="The format.")],
+    to: Annotated[ExportFormat, typer.Option(help="Format to write.")],
     out: Annotated[Path, typer.Option(help="Folder to write; an earlier export is replaced.")],
     videos: Annotated[
-        Path | None, typer.Option(help="Where the videos are now, if they were moved.")
+        Path | None, typer.Option(help="Folder of the videos, if they were moved.")
     ] = None,
     fps: Annotated[
-        float | None, typer.Option(help="coco, crops, rerun: pictures per second of video.")
+        float | None, typer.Option(help="coco, crops, rerun: frames per second of video.")
     ] = None,
     context: Annotated[
         float | None, typer.Option(help="crops: enlarge boxes by this factor; default 1.25.")
     ] = None,
     url: Annotated[
-        str | None, typer.Option(help="labelstudio: the address under which videos are served.")
+        str | None, typer.Option(help="labelstudio: URL under which the videos are served.")
     ] = None,
     images: Annotated[
-        bool | None, typer.Option("--images/--no-images", help="coco: write the pictures too.")
+        bool | None, typer.Option("--images/--no-images", help="coco: write the frames too.")
     ] = None,
     all_tracklets: Annotated[
-        bool | None, typer.Option("--all", help="Also tracklets without a state, as state 0.")
+        bool | None, typer.Option("--all", help="Include tracklets without a state, as state 0.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Write a result for spreadsheets, players, labelling tools, viewers or training."""
+    """Convert a result for spreadsheets, video players, labelling tools, viewers or training."""
     from objectstates.data.result import Result
     from objectstates.export import export
 

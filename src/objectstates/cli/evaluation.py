@@ -1,16 +1,16 @@
-"""Commands that repeat experiments: reproduce, benchmark."""
+"""The commands that evaluate methods: reproduce, benchmark."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from objectstates.cli.options import Processes, Seed
 from objectstates.cli.output import complain, make_table, print_table, printable, warnings_in_a_line
+from objectstates.cli.progress import stage_lines, status_line
 
 if TYPE_CHECKING:
     from objectstates.evaluation.tables import Table
@@ -20,41 +20,46 @@ def reproduce(
     data: Annotated[
         Path, typer.Argument(help="The authors' release: a folder with features_<action>.mat.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the tables; runs are kept in it too.")],
+    out: Annotated[Path, typer.Option(help="Folder for the tables and the scores of each run.")],
     rows: Annotated[
         str, typer.Option(help="Rows of the table, such as f,iv; all unless given.")
     ] = "",
     actions: Annotated[
-        str, typer.Option(help="Actions, such as put_wheel; all that are found unless given.")
+        str, typer.Option(help="Actions, such as put_wheel; all in the folder unless given.")
     ] = "",
     nu: Annotated[
-        float, typer.Option(help="Coupling of states and action; the authors' code computes 0.5.")
+        float,
+        typer.Option(
+            help="Weight of the coupling of states and action; the authors' code uses 0.5."
+        ),
     ] = 1.0,
-    runs: Annotated[int, typer.Option(help="Runs of random methods that are averaged.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Use no runs that were kept.")] = False,
+    runs: Annotated[
+        int, typer.Option(help="Number of runs over which random methods are averaged.")
+    ] = 10,
+    seed: Seed = 0,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Repeat runs whose scores exist.")] = False,
 ) -> None:
-    """Compute the paper's Table 1 from the authors' features, beside the paper's numbers."""
+    """Compute the paper's Table 1 from the authors' features; compare with the paper's numbers."""
     from objectstates.discovery.estimator import JointDiscovery
-    from objectstates.evaluation import table1 as experiments
+    from objectstates.evaluation import table1
     from objectstates.evaluation.baselines import MethodSettings
     from objectstates.evaluation.tables import write_table
 
     settings = MethodSettings(JointDiscovery.paper(nu=nu, seed=seed), runs=runs)
-    with warnings_in_a_line(), _watching() as watch:
-        done = experiments.reproduce(
+    with warnings_in_a_line(), status_line("reading") as update:
+        done = table1.reproduce(
             data,
             out=out,
             rows=_words(rows),
             actions=_words(actions),
             settings=settings,
             fresh=fresh,
-            progress=watch,
+            progress=lambda action, method: update(f"{action}: {method}"),
         )
-    table = experiments.paper_table(done)
+    table = table1.paper_table(done)
     written = [*write_table(table, out, "table1")]
-    written += write_table(experiments.long_table(done), out, "scores")
-    written += write_table(experiments.compared(done), out, "differences")
+    written += write_table(table1.long_table(done), out, "scores")
+    written += write_table(table1.compared(done), out, "differences")
     _print_sides(table)
     print(table.notes[0])
     for note in table.notes[1:]:
@@ -71,9 +76,9 @@ def benchmark(
             "or folders of videos and annotations.json."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the tables; stages are kept in it too.")],
+    out: Annotated[Path, typer.Option(help="Folder for the tables and the outcome of each stage.")],
     tasks: Annotated[
-        str, typer.Option(help="Manipulations, by their folders' names; all unless given.")
+        str, typer.Option(help="Manipulations, by the names of their folders; all unless given.")
     ] = "",
     methods: Annotated[
         str, typer.Option(help="Methods, such as chance,joint; all unless given.")
@@ -81,21 +86,26 @@ def benchmark(
     detector: Annotated[
         str,
         typer.Option(
-            help="As of ingest. Unless given: learned from the train clips; motion without any."
+            help="As for ingest. Unless given: trained on the train clips, or motion without any."
         ),
     ] = "",
     no_crops: Annotated[
-        bool, typer.Option("--no-crops", help="Judge whole clips, whatever crops.json says.")
+        bool, typer.Option("--no-crops", help="Use whole clips; ignore crops.json.")
     ] = False,
-    runs: Annotated[int, typer.Option(help="Runs of random methods that are averaged.")] = 10,
-    processes: Annotated[int | None, typer.Option(help="Default: one per core.")] = None,
+    runs: Annotated[
+        int, typer.Option(help="Number of runs over which random methods are averaged.")
+    ] = 10,
+    processes: Processes = None,
     cache: Annotated[
-        Path | None, typer.Option(help="Where observations are kept; default: user's cache.")
+        Path | None,
+        typer.Option(help="Folder for the observations of each clip; the user's cache if not set."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Use nothing that was kept.")] = False,
+    seed: Seed = 0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Repeat stages whose outcome exists.")
+    ] = False,
 ) -> None:
-    """Compare all methods from end to end on videos whose truth is known."""
+    """Compare all methods end to end on videos with annotations."""
     from objectstates.base.cache import cache_folder
     from objectstates.evaluation.benchmark import BenchmarkSettings, run_benchmark
     from objectstates.evaluation.benchmark.tables import write_tables
@@ -109,7 +119,7 @@ def benchmark(
         cache=cache or cache_folder() / "ingest",
         fresh=fresh,
     )
-    with warnings_in_a_line(), _following() as watch:
+    with warnings_in_a_line(), stage_lines() as watch:
         done = run_benchmark(
             data,
             out,
@@ -131,7 +141,7 @@ def benchmark(
 def _print_whole(table: Table) -> None:
     from objectstates.evaluation.tables import text
 
-    # Names of several words are broken between them: there may be many columns.
+    # Column names are wrapped between words: there may be many columns.
     names = [re.sub(r"[-_ ]", lambda m: f"{m[0].strip()}\n", name) for name in table.columns[1:]]
     shown = make_table(table.title, *map(printable, names))
     shown.columns[0].no_wrap = True
@@ -141,7 +151,7 @@ def _print_whole(table: Table) -> None:
 
 
 def _print_sides(table: Table) -> None:
-    """The states' rows, then the action's; the paper's numbers stand below ours."""
+    """The rows of states, then of the action; the paper's numbers are below ours."""
     from objectstates.evaluation.tables import text
 
     for side, heading in (("states", "State discovery"), ("action", "Action localisation")):
@@ -156,31 +166,3 @@ def _print_sides(table: Table) -> None:
 
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-@contextmanager
-def _watching() -> Iterator[Callable[[str, str], None]]:
-    """What runs now, on stderr; nothing where stderr is not a terminal."""
-    from rich.console import Console
-
-    with Console(stderr=True, markup=False).status("reading") as status:
-        yield lambda action, method: status.update(f"{printable(action)}: {method}")
-
-
-@contextmanager
-def _following() -> Iterator[Callable[[str, str, str], None]]:
-    """What runs now and how far it is, on stderr; without a terminal a line when it changes."""
-    from rich.console import Console
-
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
-    told: list[tuple[str, str]] = []
-    with console.status("reading") as status:
-
-        def watch(name: str, stage: str, how_far: str) -> None:
-            what = printable(f"{name}: {stage}")
-            status.update(f"{what} ({how_far})" if how_far else what)
-            if not console.is_terminal and told[-1:] != [(name, stage)]:
-                told.append((name, stage))
-                console.print(what)
-
-        yield watch
