@@ -16,7 +16,7 @@ from objectstates.base.cache import cache_folder
 from objectstates.base.errors import BackboneError, SettingError
 from objectstates.features import lite0_weights
 from objectstates.features.backbones import Images
-from objectstates.features.lite0 import Lite0, cached_graph
+from objectstates.features.lite0 import FINE_STRIDES, Lite0, cached_graph
 
 CLASSES = {  # ImageNet's, any of which is right
     "coffee": {967},  # espresso
@@ -73,6 +73,23 @@ def test_threads_and_fewer_strides_give_the_same_maps(lite0: Lite0) -> None:
     for backbone in (Lite0(threads=2), Lite0((8,)), Lite0((16, 32))):
         for m in backbone.maps(images):
             np.testing.assert_allclose(m.values, all_maps[m.stride], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "size", [(240, 320), (250, 180), (256, 320), (240, 432), (180, 256), (40, 48), (8, 8), (1, 70)]
+)
+def test_fine_maps_of_a_shared_run_equal_those_of_a_run_of_their_own(
+    lite0: Lite0, size: tuple[int, int]
+) -> None:
+    """Also where frames are padded to other sizes for the coarsest map."""
+    images = noise(2, *size, 3)
+    maps, fine = lite0.device_and_fine_maps(images)
+    for ours, expected in zip(fine, Lite0(FINE_STRIDES).maps(images), strict=True):
+        assert (ours.stride, ours.size) == (expected.stride, expected.size)
+        np.testing.assert_allclose(ours.values, expected.values, rtol=1e-5, atol=1e-5)
+    alone = lite0.device_maps(images)
+    np.testing.assert_allclose(maps.describe_frames(), alone.describe_frames(), atol=1e-6)
+    np.testing.assert_allclose(maps.cells(), alone.cells(), rtol=1e-3, atol=1e-5)
 
 
 def test_a_shift_by_a_stride_moves_the_map_by_a_cell(lite0: Lite0) -> None:
