@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from objectstates.base import geometry
 from objectstates.base.errors import ExportError, SettingError
 from objectstates.data.clips import Box
 from objectstates.export.names import Names, safe_name
@@ -104,9 +107,7 @@ def _around(clip: ClipView, time: float) -> Box | None:
 
 def _cut(image: Image, box: Box, context: float) -> Image | None:
     """The part of an image in an enlarged box; None if the box lies outside."""
-    x, y = (box.x1 + box.x2) / 2, (box.y1 + box.y2) / 2
-    dx, dy = (box.x2 - box.x1) / 2 * context, (box.y2 - box.y1) / 2 * context
-    height, width = image.shape[:2]
-    left, right = max(0, math.floor(x - dx)), min(width, math.ceil(x + dx))
-    top, bottom = max(0, math.floor(y - dy)), min(height, math.ceil(y + dy))
+    x1, y1, x2, y2 = geometry.enlarge(np.array([box.x1, box.y1, box.x2, box.y2]), context)
+    whole = np.array([math.floor(x1), math.floor(y1), math.ceil(x2), math.ceil(y2)], float)
+    left, top, right, bottom = geometry.clip(whole, image.shape[:2]).astype(int)
     return image[top:bottom, left:right] if left < right and top < bottom else None

@@ -15,8 +15,9 @@ from objectstates.base.errors import VideoError
 from objectstates.data.clips import Box
 from objectstates.data.corpus import Array
 from objectstates.export.names import xml_text
-from objectstates.export.videos import NEAR, ExportSource, ReadableVideo, readable_videos
+from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
 from objectstates.report.clip_view import Action
+from objectstates.video.frames_at import TOLERANCE, nearest_index
 
 _CREATED = "1970-01-01 00:00:00.000000+00:00"
 """CVAT requires a date; a constant one gives the same bytes for the same result."""
@@ -67,7 +68,7 @@ def _tracks(
     begins = [b.time for _, t in boxed for b in t.box_list] + [a.start for _, a in actions]
     ends = [t.end for _, t in boxed] + [a.end for _, a in actions]
     times = video.frame_times(max(begins + ends, default=0.0))
-    last = times[-1] + NEAR
+    last = times[-1] + TOLERANCE
     if any(begin > last for begin in begins):
         problems.append(
             f"{video.info.path}: left out what lies after its last frame at {times[-1]:.2f} s"
@@ -75,7 +76,7 @@ def _tracks(
     tracks = []
     for clip, t in boxed:
         inside = video.boxes(clip, t, problems)
-        boxes = {_nearest(times, box.time): box for box in inside if box.time <= last}
+        boxes = {nearest_index(times, box.time): box for box in inside if box.time <= last}
         if boxes:
             end = max(_first_from(times, t.end), max(boxes) + 1)
             attributes = {"state": str(t.state), "score": _decimal(t.score), "clip": clip.name}
@@ -93,12 +94,6 @@ def _action(video: ReadableVideo, clip: str, action: Action, times: Array) -> _T
     frame = Box(0.0, 0.0, 0.0, float(video.info.width), float(video.info.height))
     attributes = {"score": _decimal(action.score), "clip": clip}
     return _Track("action", {first: frame}, max(end, first + 1), attributes)
-
-
-def _nearest(times: Array, time: float) -> int:
-    following = min(_first_from(times, time), len(times) - 1)
-    before = max(following - 1, 0)
-    return before if time - times[before] <= times[following] - time else following
 
 
 def _first_from(times: Array, time: float) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 import numpy as np
 
+from objectstates.base import geometry
 from objectstates.base.errors import ExportError, VideoError
 from objectstates.data.clips import Box
 from objectstates.data.corpus import Array
@@ -21,10 +21,8 @@ from objectstates.report.clip_view import (
     object_name,
     view_clips,
 )
+from objectstates.video.frames_at import TOLERANCE, frames_at
 from objectstates.video.reader import Frame, VideoInfo, probe, read_frames
-
-NEAR = 0.5  # seconds from a wanted time to a frame that may still stand for it
-_SKIP = 2.0  # seconds without a wanted time beyond which seeking is faster than decoding
 
 
 @dataclass(frozen=True)
@@ -92,69 +90,29 @@ class ReadableVideo:
 
         They are read, not computed from the frame rate, because many videos do not keep it.
         """
-        end = until + NEAR
-        with read_frames(
-            self.info.path, end=max(end, NEAR), max_side=16, image_fps=self.image_fps
-        ) as frames:
+        end = max(until, 0.0) + TOLERANCE
+        path, fps = self.info.path, self.image_fps
+        with read_frames(path, end=end, max_side=16, image_fps=fps) as frames:
             return np.array([frame.time for frame in frames])
 
     def boxes(self, clip: ClipView, tracklet: TrackletView, problems: list[str]) -> list[Box]:
         """The tracklet's boxes by time, clipped to the frame; those outside it become a problem."""
-        inside = [within(box, self.info) for box in tracklet.box_list]
-        lost = inside.count(None)
-        if lost:
+        times = tracklet.boxes[:, 0]
+        boxes = geometry.clip(tracklet.boxes[:, 1:], (self.info.height, self.info.width))
+        inside = geometry.areas(boxes) > 0
+        if lost := int((~inside).sum()):
             problems.append(
                 f"clip {clip.name!r}, tracklet {tracklet.index}: {lost} boxes lie outside the frame"
             )
-        return [box for box in inside if box is not None]
+        rows = zip(times[inside].tolist(), boxes[inside].tolist(), strict=True)
+        return [Box(time, *corners) for time, corners in rows]
 
     def frames_at(
         self, times: Iterable[float], problems: list[str]
     ) -> Iterator[tuple[float, Frame]]:
         """The nearest frame for each time, by time; unreadable frames become a problem."""
-        lost = set(times)
-        for wanted in _groups(sorted(lost)):
-            start, end = max(0.0, wanted[0] - NEAR), max(wanted[-1] + NEAR, NEAR)
-            try:
-                with read_frames(self.info.path, start, end, image_fps=self.image_fps) as reading:
-                    for time, frame in _nearest(reading, wanted):
-                        if abs(frame.time - time) <= NEAR:
-                            lost.discard(time)
-                            yield time, frame
-                    problems += reading.problems
-            except VideoError:
-                continue  # counted below, with all other missing frames
-        if lost:
-            problems.append(
-                f"{self.info.path}: {len(lost)} frames cannot be read, the first at "
-                f"{min(lost):.2f} s; see whether it plays, and put a whole copy in its place"
-            )
-
-
-def _groups(times: list[float]) -> Iterator[deque[float]]:
-    group: deque[float] = deque()
-    for time in times:
-        if group and time - group[-1] > _SKIP:
-            yield group
-            group = deque()
-        group.append(time)
-    if group:
-        yield group
-
-
-def _nearest(frames: Iterable[Frame], wanted: deque[float]) -> Iterator[tuple[float, Frame]]:
-    """For each time the frame nearest to it, as far as there are frames."""
-    held: Frame | None = None
-    for frame in frames:
-        while wanted and frame.time >= wanted[0]:
-            time = wanted.popleft()
-            earlier = held is not None and time - held.time <= frame.time - time
-            yield time, held if earlier and held is not None else frame
-        held = frame
-        if not wanted:
-            return
-    if held is not None:
-        yield from ((time, held) for time in wanted)
+        path, fps = self.info.path, self.image_fps
+        return frames_at(path, times, image_fps=fps, problems=problems)
 
 
 def readable_videos(source: ExportSource, problems: list[str]) -> Iterator[ReadableVideo]:
@@ -187,10 +145,3 @@ def _find(video: str, folder: Path | None) -> Path:
             if candidate.exists():
                 return candidate
     return recorded
-
-
-def within(box: Box, info: VideoInfo) -> Box | None:
-    """A box clipped to the frame; None if nothing of it is left."""
-    x1, x2 = (min(max(x, 0.0), float(info.width)) for x in (box.x1, box.x2))
-    y1, y2 = (min(max(y, 0.0), float(info.height)) for y in (box.y1, box.y2))
-    return Box(box.time, x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None

@@ -6,25 +6,22 @@ a page of any number of clips can be opened. The same videos give the same bytes
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import cv2
 import numpy as np
 
-from objectstates.base.errors import VideoError
 from objectstates.data.corpus import Array
 from objectstates.parallel.pool import run_all
 from objectstates.parallel.tasks import Outcome, Tick
 from objectstates.report.clip_view import box_at
-from objectstates.video.reader import Frame, Image, read_frames
+from objectstates.video.frames_at import frames_at
+from objectstates.video.reader import Frame, Image
 
 READ_SIDE = 640  # pixels; the largest image on the page has 560
-_NEAR = 1.0  # greatest distance in seconds between a requested time and its frame
-_GAP = 4.0  # seconds between requested times beyond which seeking is faster than decoding
+_TOLERANCE = 1.0  # seconds from a requested time to its frame: any frame near is better than none
 _READ_FPS = 12.5  # the nearest frame is then at most 0.04 s away
 _CROP_SIDE = 120  # pixels, twice what the page's montage shows, for screens of high density
 _CROP_CONTEXT = 1.2  # a crop's side relative to the longer side of its box
@@ -184,40 +181,25 @@ class _FrameReader:
 
     def __call__(self, item: tuple[str, tuple[FrameRequest, ...]], tick: Tick) -> _VideoFrames:
         video, requests = item
-        images: dict[tuple[int, int], FrameImage] = {}
-        problem = ""
-        for group in _groups(sorted(requests, key=lambda request: request.time)):
-            try:
-                for request, frame in self._read(Path(video), group):
-                    images[request.key] = self._encode(request, frame)
-            except VideoError as failure:  # the other groups may still be readable
-                problem = problem or str(failure)
+        by_time: dict[float, list[FrameRequest]] = {}
+        for request in requests:
+            by_time.setdefault(request.time, []).append(request)
+        problems: list[str] = []
+        images = {
+            request.key: self._encode(request, frame)
+            for time, frame in frames_at(
+                video,
+                by_time,
+                tolerance=_TOLERANCE,
+                fps=_READ_FPS,
+                max_side=READ_SIDE,
+                image_fps=self.image_fps,
+                problems=problems,
+            )
+            for request in by_time[time]
+        }
         tick(len(images))
-        return _VideoFrames(images, problem)
-
-    def _read(self, video: Path, group: list[FrameRequest]) -> Iterator[tuple[FrameRequest, Frame]]:
-        """The frame nearest to each requested time, in one pass over a short interval."""
-        pending = deque(group)
-        previous: Frame | None = None
-        with read_frames(
-            video,
-            max(0.0, group[0].time - _NEAR),
-            max(0.0, group[-1].time) + _NEAR,
-            fps=_READ_FPS,
-            max_side=READ_SIDE,
-            image_fps=self.image_fps,
-        ) as frames:
-            for frame in frames:
-                while pending and pending[0].time <= frame.time:
-                    request = pending.popleft()
-                    before = previous is not None and _nearer(previous, frame, request)
-                    yield request, previous if previous and before else frame
-                if not pending:
-                    return
-                previous = frame
-        for request in pending:  # after the last frame
-            if previous is not None and request.time - previous.time <= _NEAR:
-                yield request, previous
+        return _VideoFrames(images, "; ".join(problems[:1]))
 
     def _encode(self, request: FrameRequest, frame: Frame) -> FrameImage:
         height, width = frame.image.shape[:2]
@@ -237,22 +219,6 @@ class _FrameReader:
             if request.large
             else None,
         )
-
-
-def _groups(requests: Sequence[FrameRequest]) -> Iterator[list[FrameRequest]]:
-    """Requests that are near enough to be read in one pass."""
-    group: list[FrameRequest] = []
-    for request in requests:
-        if group and request.time - group[-1].time > _GAP:
-            yield group
-            group = []
-        group.append(request)
-    if group:
-        yield group
-
-
-def _nearer(earlier: Frame, later: Frame, request: FrameRequest) -> bool:
-    return request.time - earlier.time < later.time - request.time
 
 
 def _shrink(image: Image, side: int) -> Image:
