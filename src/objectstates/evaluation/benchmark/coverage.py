@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from objectstates.base.geometry import MATCH_IOU, paired_iou
 from objectstates.data.corpus import Corpus
 from objectstates.data.truth import ClipTruth
-from objectstates.detect.metrics import OVERLAP
-from objectstates.detect.nms import iou
 
 
 def tracklet_coverage(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> float | None:
@@ -30,8 +29,8 @@ def tracklet_coverage(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> float |
             during = np.flatnonzero((times >= table.start[i]) & (times < table.end[i]))
             if len(own) and len(during):
                 nearest = np.abs(times[during, None] - own[None, :, 0]).argmin(axis=1)
-                overlaps = iou(own[nearest, 1:], boxes[during]).diagonal()
-                hit[during] |= overlaps >= OVERLAP
+                overlaps = paired_iou(own[nearest, 1:], boxes[during])
+                hit[during] |= overlaps >= MATCH_IOU
         hits.append(hit)
     together = np.concatenate(hits)
     return float(together.mean()) if len(together) else None
