@@ -72,7 +72,7 @@ def test_an_unreadable_video_is_named_and_the_others_are_read(video: str, tmp_pa
     images = read_requests(wanted, PLAN)
     assert set(images.by_moment) == {(0, 0)}
     assert "broken.mp4" in images.problems[str(broken)]
-    assert "no frame from" in images.problems[video]
+    assert "1 frames cannot be read, the first at 60.00 s" in images.problems[video]
 
 
 def test_processes_do_not_change_a_byte(video: str, tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ def write_coco(
         remedy = "; ".join(problems) or "seek states, or set `all_tracklets`"
         raise ExportError(f"no box has a state: {remedy}")
     category = {"id": 1, "name": source.label, "supercategory": ""}
-    _write(folder / "annotations.json", {**data, "categories": [category]})
+    text = json.dumps({**data, "categories": [category]}, allow_nan=False)
+    (folder / "annotations.json").write_text(text + "\n", encoding="ascii")
     return problems
 
 
@@ -96,7 +97,3 @@ def _annotate(
                 },
             }
         )
-
-
-def _write(path: Path, data: dict[str, Any]) -> None:
-    path.write_text(json.dumps(data, allow_nan=False) + "\n", encoding="ascii")

@@ -108,17 +108,14 @@ def _decimal(value: float) -> str:
 def _labels(name: str, all_tracklets: bool) -> list[dict[str, Any]]:
     """Labels in the form of CVAT's raw label editor."""
     states = ["0", "1", "2"] if all_tracklets else ["1", "2"]
-    state = {
-        "name": "state",
-        "input_type": "select",
-        "mutable": False,
-        "values": states,
-        "default_value": states[0],
-    }
-    texts = [
-        {"name": n, "input_type": "text", "mutable": False, "values": [""], "default_value": ""}
-        for n in ("score", "clip")
-    ]
+    state, *texts = (
+        {"name": n, "input_type": kind, "mutable": False, "values": v, "default_value": v[0]}
+        for n, kind, v in (
+            ("state", "select", states),
+            ("score", "text", [""]),
+            ("clip", "text", [""]),
+        )
+    )
     return [
         {"name": xml_text(name), "type": "rectangle", "attributes": [state, *texts]},
         {"name": "action", "type": "rectangle", "attributes": texts},
@@ -128,11 +125,8 @@ def _labels(name: str, all_tracklets: bool) -> list[dict[str, Any]]:
 def _document(
     video: ReadableVideo, tracks: Iterable[_Track], labels: list[dict[str, Any]], count: int
 ) -> ElementTree.Element:
-    root = ElementTree.Element("annotations")
-    _text(root, "version", "1.1")
-    meta = ElementTree.SubElement(root, "meta")
-    task = ElementTree.SubElement(meta, "task")
-    for name, value in (
+    attribute_tags = ("name", "mutable", "input_type", "default_value")
+    task = [
         ("id", 1),
         ("name", video.name),
         ("size", count),
@@ -144,61 +138,48 @@ def _document(
         ("start_frame", 0),
         ("stop_frame", count - 1),
         ("frame_filter", ""),
-    ):
-        _text(task, name, value)
-    _describe_labels(ElementTree.SubElement(task, "labels"), labels)
-    size = ElementTree.SubElement(task, "original_size")
-    _text(size, "width", video.info.width)
-    _text(size, "height", video.info.height)
-    _text(task, "source", Path(video.video).name)
-    _text(meta, "dumped", _CREATED)
+        ("labels", [("label", [
+            ("name", label["name"]),
+            ("type", label["type"]),
+            ("attributes", [("attribute", [
+                *((tag, attribute[tag]) for tag in attribute_tags),
+                ("values", "\n".join(attribute["values"])),
+            ]) for attribute in label["attributes"]]),
+        ]) for label in labels]),
+        ("original_size", [("width", video.info.width), ("height", video.info.height)]),
+        ("source", Path(video.video).name),
+    ]  # fmt: skip
+    root = ElementTree.Element("annotations")
+    _add(root, "version", "1.1")
+    _add(root, "meta", [("task", task), ("dumped", _CREATED)])
     for number, track in enumerate(tracks):
-        _describe_track(root, number, track, count)
+        _add_track(root, number, track, count)
     return root
 
 
-def _describe_labels(parent: ElementTree.Element, labels: list[dict[str, Any]]) -> None:
-    for label in labels:
-        element = ElementTree.SubElement(parent, "label")
-        _text(element, "name", label["name"])
-        _text(element, "type", label["type"])
-        attributes = ElementTree.SubElement(element, "attributes")
-        for attribute in label["attributes"]:
-            described = ElementTree.SubElement(attributes, "attribute")
-            _text(described, "name", attribute["name"])
-            _text(described, "mutable", attribute["mutable"])
-            _text(described, "input_type", attribute["input_type"])
-            _text(described, "default_value", attribute["default_value"])
-            _text(described, "values", "\n".join(attribute["values"]))
-
-
-def _describe_track(root: ElementTree.Element, number: int, track: _Track, count: int) -> None:
-    element = ElementTree.SubElement(
-        root, "track", {"id": str(number), "label": track.label, "source": "auto"}
-    )
+def _add_track(root: ElementTree.Element, number: int, track: _Track, count: int) -> None:
+    element = _add(root, "track", [], id=str(number), label=track.label, source="auto")
     frames = sorted(track.boxes)
-    shown = [(frame, track.boxes[frame], "0") for frame in frames]
+    boxes = [(frame, track.boxes[frame], "0") for frame in frames]
     if track.end < count:
-        shown.append((track.end, track.boxes[frames[-1]], "1"))
-    for frame, box, outside in shown:
+        boxes.append((track.end, track.boxes[frames[-1]], "1"))
+    for frame, box, outside in boxes:
+        flags = {"frame": str(frame), "keyframe": "1", "outside": outside, "occluded": "0"}
         corners = zip(("xtl", "ytl", "xbr", "ybr"), (box.x1, box.y1, box.x2, box.y2), strict=True)
-        described = ElementTree.SubElement(
-            element,
-            "box",
-            {
-                "frame": str(frame),
-                "keyframe": "1",
-                "outside": outside,
-                "occluded": "0",
-                **{name: f"{value:.2f}" for name, value in corners},
-                "z_order": "0",
-            },
-        )
+        sides = {name: f"{value:.2f}" for name, value in corners}
+        drawn = _add(element, "box", [], **flags, **sides, z_order="0")
         for name, value in track.attributes.items():
-            _text(described, "attribute", value).set("name", name)
+            _add(drawn, "attribute", value, name=name)
 
 
-def _text(parent: ElementTree.Element, tag: str, value: object) -> ElementTree.Element:
-    element = ElementTree.SubElement(parent, tag)
-    element.text = xml_text(str(value))
+def _add(
+    parent: ElementTree.Element, tag: str, content: object, **attributes: str
+) -> ElementTree.Element:
+    """Append an element; a list holds the tags and contents of its children, else it is text."""
+    element = ElementTree.SubElement(parent, tag, attributes)
+    if isinstance(content, list):
+        for child, part in content:
+            _add(element, child, part)
+    else:
+        element.text = xml_text(str(content))
     return element

@@ -123,7 +123,7 @@ def read_requests(
     items = [(video, tuple(wanted)) for video, wanted in requests.items()]
     done = 0
 
-    def on_done(_: int, __: Outcome[_VideoFrames]) -> None:
+    def on_done(_: int, __: Outcome[_Frames]) -> None:
         nonlocal done
         done += 1
         if progress is not None:
@@ -134,10 +134,10 @@ def read_requests(
     images: dict[tuple[int, int], FrameImage] = {}
     problems: dict[str, str] = {}
     for (video, _), outcome in zip(items, outcomes, strict=True):
-        read = outcome.value or _VideoFrames({}, outcome.failure or "")
-        images.update(read.images)
-        if read.problem:
-            problems[video] = read.problem
+        read, problem = outcome.value or ({}, outcome.failure or "")
+        images.update(read)
+        if problem:
+            problems[video] = problem
     return FrameImages(images, problems)
 
 
@@ -166,10 +166,8 @@ def encode(image: Image, most_bytes: int) -> bytes:
     return data
 
 
-@dataclass(frozen=True)
-class _VideoFrames:
-    images: dict[tuple[int, int], FrameImage]
-    problem: str = ""
+_Frames = tuple[dict[tuple[int, int], FrameImage], str]
+"""The images of a video by clip and moment, and its first problem."""
 
 
 class _FrameReader:
@@ -179,7 +177,7 @@ class _FrameReader:
         cv2.setNumThreads(1)  # there is one process per core
         self.plan, self.image_fps = plan, image_fps
 
-    def __call__(self, item: tuple[str, tuple[FrameRequest, ...]], tick: Tick) -> _VideoFrames:
+    def __call__(self, item: tuple[str, tuple[FrameRequest, ...]], tick: Tick) -> _Frames:
         video, requests = item
         by_time: dict[float, list[FrameRequest]] = {}
         for request in requests:
@@ -199,7 +197,7 @@ class _FrameReader:
             for request in by_time[time]
         }
         tick(len(images))
-        return _VideoFrames(images, "; ".join(problems[:1]))
+        return images, "".join(problems[:1])
 
     def _encode(self, request: FrameRequest, frame: Frame) -> FrameImage:
         height, width = frame.image.shape[:2]

@@ -97,25 +97,20 @@ class Stages:
     """The stages of one manipulation, each computed on first use."""
 
     def __init__(
-        self,
-        manipulation: Manipulation,
-        out: Path,
-        settings: BenchmarkSettings,
-        progress: Progress,
+        self, clips: Manipulation, out: Path, settings: BenchmarkSettings, progress: Progress
     ) -> None:
-        self._manipulation, self._out, self._settings = manipulation, out, settings
-        self._progress = progress
-        self.notes = list(manipulation.notes)
+        self._clips, self._out, self._settings, self._progress = clips, out, settings, progress
+        self.notes = list(clips.notes)
 
     # --- detector -----------------------------------------------------------------------------
 
     @cached_property
     def _detector(self) -> str:
         """The detector as for ingest; a few-shot one is trained unless it is cached."""
-        if self._settings.detector or not self._manipulation.train:
+        if self._settings.detector or not self._clips.train:
             return self._settings.detector or "motion"
-        name = self._manipulation.name
-        labels = train_labels(self._manipulation.with_truth(self._manipulation.train), name)
+        name = self._clips.name
+        labels = train_labels(self._clips.with_truth(self._clips.train), name)
         key = digest(VERSION, "detector", _label_content(labels), self._settings.seed)
         path = self._out / "detectors" / f"{name}.npz"
         cached = self._cached(path.with_suffix(".json"), key)
@@ -148,10 +143,9 @@ class Stages:
     @cached_property
     def corpus(self) -> Corpus:
         """The test clips with labels from the truth; also saved as a folder."""
-        settings = pipeline.IngestSettings(
-            detector=self._detector, object_name=self._manipulation.name
-        )
-        path = self._out / "corpora" / self._manipulation.name
+        name = self._clips.name
+        settings = pipeline.IngestSettings(detector=self._detector, object_name=name)
+        path = self._out / "corpora" / name
         key_file = path.with_name(f"{path.name}.json")
         key = digest(
             VERSION,
@@ -159,9 +153,9 @@ class Stages:
             {**asdict(settings), "detector": self._detector_content},
             [
                 [clip.id, str(clip.video.resolve()), _content(clip.video), clip.start, clip.end]
-                for clip in self._manipulation.test
+                for clip in self._clips.test
             ],
-            [_truth_content(self._manipulation, clip.id) for clip in self._manipulation.test],
+            [_truth_content(self._clips, clip.id) for clip in self._clips.test],
         )
         cached = self._cached(key_file, key)
         if cached is not None:
@@ -176,7 +170,7 @@ class Stages:
         stage = "ingesting the test clips"
         self._report(stage)
         corpus, report = pipeline.ingest(
-            self._manipulation.test,
+            self._clips.test,
             settings,
             cache=None if self._settings.fresh else self._settings.cache,
             processes=self._settings.processes,
@@ -184,12 +178,10 @@ class Stages:
                 stage, f"{p.clips_done} of {p.clips}, {p.frames} frames"
             ),
         )
-        corpus = label_corpus(corpus, self._manipulation.truth)
+        corpus = label_corpus(corpus, self._clips.truth)
         corpus.save(path)
-        notes = [f"{self._manipulation.name}: {note}" for note in report.problems]
-        notes += [
-            f"{self._manipulation.name}: {clip} is left out: {why}" for clip, why in report.failed
-        ]
+        notes = [f"{name}: {note}" for note in report.problems]
+        notes += [f"{name}: {clip} is left out: {why}" for clip, why in report.failed]
         self.notes += notes
         write_keyed(key_file, key, {"content": content_digest(path), "notes": notes})
         return corpus
@@ -197,14 +189,14 @@ class Stages:
     @cached_property
     def _corpus_content(self) -> str:
         _ = self.corpus
-        return content_digest(self._out / "corpora" / self._manipulation.name)
+        return content_digest(self._out / "corpora" / self._clips.name)
 
     # --- evaluation --------------------------------------------------------------------------
 
     def scores(self, method: str) -> Evaluation:
         """The per-clip scores of a method."""
         settings = self._settings.methods
-        path = self._out / "runs" / f"{self._manipulation.name}.{method}.json"
+        path = self._out / "runs" / f"{self._clips.name}.{method}.json"
         key = digest(VERSION, self._corpus_content, method, settings.as_dict())
 
         def compute() -> Evaluation:
@@ -215,7 +207,7 @@ class Stages:
 
     def detector_row(self) -> DetectorRow:
         """How good the detections of the test clips are."""
-        path = self._out / "runs" / f"{self._manipulation.name}.detector.json"
+        path = self._out / "runs" / f"{self._clips.name}.detector.json"
         key = digest(VERSION, self._corpus_content, self._detector_content)
         scores = self._cached(path, key)
         if scores is None:
@@ -225,9 +217,7 @@ class Stages:
         kind = self._detector.partition(":")[0]
         values = [*scores["frames"], *scores["corpus"]]
         numbers = [np.nan if value is None else float(value) for value in values]
-        return DetectorRow(
-            kind, len(self._manipulation.train), len(self._manipulation.test), *numbers
-        )
+        return DetectorRow(kind, len(self._clips.train), len(self._clips.test), *numbers)
 
     def _frame_scores(self) -> list[float | None]:
         """Recall, false positives per image and average precision of a few-shot detector."""
@@ -235,8 +225,8 @@ class Stages:
         if kind != "fewshot":
             return [None, None, None]
         inside = set(self.corpus.clip_ids)
-        clips = [clip for clip in self._manipulation.test if clip.id in inside]
-        labels = judge_labels(self._manipulation.with_truth(clips), self._manipulation.name)
+        clips = [clip for clip in self._clips.test if clip.id in inside]
+        labels = judge_labels(self._clips.with_truth(clips), self._clips.name)
         found = evaluate_detector(fewshot.load(path), labels)
         return [found.recall, found.false_positives_per_image, found.average_precision]
 
@@ -244,14 +234,14 @@ class Stages:
         """Coverage, fraction of tracklets on the object, tracklets per clip."""
         label = self.corpus.tracklets.label
         on_object = float((label > 0).mean()) if len(label) else None
-        coverage = tracklet_coverage(self.corpus, self._manipulation.truth)
+        coverage = tracklet_coverage(self.corpus, self._clips.truth)
         return [coverage, on_object, len(label) / len(self.corpus)]
 
     def _cached(self, path: Path, key: str) -> dict[str, Any] | None:
         return None if self._settings.fresh else read_keyed(path, key)
 
     def _report(self, stage: str, how_far: str = "") -> None:
-        self._progress(self._manipulation.name, stage, how_far)
+        self._progress(self._clips.name, stage, how_far)
 
 
 def _label_content(labels: Labels) -> list[Any]:
