@@ -90,20 +90,15 @@ def compare_with_baselines(result: Result, corpus: Corpus) -> list[BaselineRow]:
     the truth, see `evaluate`: clips that the result left out count as wrong if it holds them.
     """
     found = evaluate(result, corpus)
-    rows = {"chance": chance(corpus), "middle of the clip": middle(corpus), "discovered": found}
 
-    def known(value: float, judged: float) -> float | None:
-        return None if np.isnan(value) or np.isnan(judged) else value
+    def row(name: str, scores: Evaluation) -> BaselineRow:
+        states = scores.state_precision, found.state_precision
+        action = scores.action_precision, found.action_precision
+        return BaselineRow(name, *(None if np.isnan(x).any() else x[0] for x in (states, action)))
 
-    shown = [
-        BaselineRow(
-            name,
-            known(row.state_precision, found.state_precision),
-            known(row.action_precision, found.action_precision),
-        )
-        for name, row in rows.items()
-    ]
-    return shown if shown[-1] != BaselineRow("discovered", None, None) else []
+    rows = [row("chance", chance(corpus)), row("middle of the clip", middle(corpus))]
+    rows.append(row("discovered", found))
+    return rows if rows[-1] != BaselineRow("discovered", None, None) else []
 
 
 # --- without learning -------------------------------------------------------------------------

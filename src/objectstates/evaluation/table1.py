@@ -21,6 +21,7 @@ from objectstates.data.corpus import Corpus
 from objectstates.data.formats.authors import read_authors
 from objectstates.evaluation import Evaluation, compare, method_row
 from objectstates.evaluation.baselines import METHODS, MethodSettings
+from objectstates.evaluation.bootstrap import macro_mean
 from objectstates.evaluation.score_files import cached_scores
 from objectstates.evaluation.tables import Cell, Table, comparison_table, text
 
@@ -67,8 +68,8 @@ class Row:
     side: Side
 
     @property
-    def title(self) -> str:
-        return METHODS[self.method].title
+    def name(self) -> str:
+        return f"({self.key}) {METHODS[self.method].title}"
 
     def paper(self, action: str) -> float:
         """The paper's number; NaN if it has no such row or column."""
@@ -242,7 +243,7 @@ def paper_table(done: Reproduction) -> Table:
         averaged = _averaged(parts)
         ours = [_precision(scores, row.side) for scores in averaged.values()]
         average = _beside(_mean(ours), _mean([row.paper(action) for action in averaged]))
-        rows.append((_name(row), row.side, *cells, average))
+        rows.append((row.name, row.side, *cells, average))
     columns = ("method", "finds", *(ACTIONS.get(a, a) for a in done.actions), "average")
     return Table("State discovery and action localisation", columns, tuple(rows), _notes(done))
 
@@ -276,12 +277,8 @@ def compared(done: Reproduction) -> Table:
         if both:
             found = compare([first[action] for action in both], [second[a] for a in both])
             side = ROWS[key].side
-            lines.append((side, _name(ROWS[key]), _name(ROWS[other]), found[side]))
+            lines.append((side, ROWS[key].name, ROWS[other].name, found[side]))
     return comparison_table("Differences, clip by clip", lines)
-
-
-def _name(row: Row) -> str:
-    return f"({row.key}) {row.title}"
 
 
 def _averaged(parts: dict[str, Evaluation]) -> dict[str, Evaluation]:
@@ -309,14 +306,13 @@ def _beside(ours: float, theirs: float) -> str:
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else np.nan
+    return macro_mean([np.array(values)])
 
 
 def _notes(done: Reproduction) -> tuple[str, ...]:
     """What the numbers are, and what is missing and why; each reason once."""
     notes = [
-        "Precision, mean over clips and states; in brackets the paper's. The average is over the "
+        "Precision, mean over clips and states; the paper's in brackets. The average is over the "
         "paper's actions for which there is a number."
     ]
     reasons: dict[tuple[str | None, str], list[str]] = {}
@@ -337,5 +333,5 @@ def _notes(done: Reproduction) -> tuple[str, ...]:
             notes.append(f"{action}: clips that cannot be labelled count as wrong: {named}.")
     missing = [action for action in ACTIONS if action not in done.actions]
     if missing:
-        notes.append(f"Not among the files or not asked for: {', '.join(missing)}.")
+        notes.append(f"Not among the files, or not selected: {', '.join(missing)}.")
     return tuple(notes)

@@ -108,13 +108,10 @@ def _decimal(value: float) -> str:
 def _labels(name: str, all_tracklets: bool) -> list[dict[str, Any]]:
     """Labels in the form of CVAT's raw label editor."""
     states = ["0", "1", "2"] if all_tracklets else ["1", "2"]
+    kinds = (("state", "select", states), ("score", "text", [""]), ("clip", "text", [""]))
     state, *texts = (
         {"name": n, "input_type": kind, "mutable": False, "values": v, "default_value": v[0]}
-        for n, kind, v in (
-            ("state", "select", states),
-            ("score", "text", [""]),
-            ("clip", "text", [""]),
-        )
+        for n, kind, v in kinds
     )
     return [
         {"name": xml_text(name), "type": "rectangle", "attributes": [state, *texts]},

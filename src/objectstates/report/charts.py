@@ -26,42 +26,6 @@ class Line:
     values: Array
 
 
-@dataclass(frozen=True)
-class _Axes:
-    """The mapping of passes and values to SVG coordinates."""
-
-    first: float
-    last: float
-    low: float
-    high: float
-    log: bool
-
-    @classmethod
-    def around(cls, passes: Array, seen: Array, log: bool) -> _Axes:
-        low, high = float(seen.min()), float(seen.max())
-        if log:
-            low, high = math.floor(math.log10(low)), math.ceil(math.log10(high) + 1e-9)
-            high = max(high, low + 1)
-        else:
-            low, high = min(low, 0.0), high * 1.05 or 1.0
-        return cls(float(passes[0]), float(passes[-1]), low, high, log)
-
-    def x(self, passed: float) -> float:
-        fraction = (passed - self.first) / (self.last - self.first or 1.0)
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * fraction
-
-    def y(self, value: float) -> float:
-        level = math.log10(value) if self.log else value
-        fraction = (level - self.low) / (self.high - self.low)
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * fraction
-
-    def levels(self) -> list[float]:
-        if not self.log:
-            return _ticks(self.low, self.high, about=5)
-        levels = [10.0**k for k in range(int(self.low), int(self.high) + 1)]
-        return levels[:: max(1, len(levels) // 6)]
-
-
 def line_chart(
     passes: Array,
     lines: Sequence[Line],
@@ -75,20 +39,37 @@ def line_chart(
     seen = seen[np.isfinite(seen) & ((seen > 0) | (not log))]
     if len(seen) == 0 or len(passes) == 0:
         return Markup("")
-    axes = _Axes.around(passes, seen, log)
+    first, last, low, high = (float(v) for v in (passes[0], passes[-1], seen.min(), seen.max()))
+    if log:
+        low, high = math.floor(math.log10(low)), math.ceil(math.log10(high) + 1e-9)
+        high = max(high, low + 1)
+        levels = [10.0**k for k in range(low, high + 1)]
+        levels = levels[:: max(1, len(levels) // 6)]
+    else:
+        low, high = min(low, 0.0), high * 1.05 or 1.0
+        levels = _ticks(low, high, about=5)
+
+    def x(passed: float) -> float:
+        fraction = (passed - first) / (last - first or 1.0)
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * fraction
+
+    def y(value: float) -> float:
+        fraction = ((math.log10(value) if log else value) - low) / (high - low)
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * fraction
+
     parts = []
-    for level in axes.levels():
-        y, text = axes.y(level), f"{100 * level:g} %" if log else f"{level:.3g}"
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" class="at-end">{text}</text>')
-    for passed in _ticks(axes.first, axes.last):
-        place = f'x="{axes.x(passed):.1f}" y="{_HEIGHT - 8}"'
-        parts.append(f'<text {place} class="at-middle">pass {passed:g}</text>')
+    for level in levels:
+        text = f"{100 * level:g} %" if log else f"{level:.3g}"
+        parts.append(f'<path class="grid" d="M{_LEFT} {y(level):.1f}H{_WIDTH - _RIGHT}"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y(level) + 4:.1f}" class="at-end">{text}</text>')
+    for tick in _ticks(first, last):
+        position = f'x="{x(tick):.1f}" y="{_HEIGHT - 8}"'
+        parts.append(f'<text {position} class="at-middle">pass {tick:g}</text>')
     if mark:
-        parts.append(f'<path class="mark" d="M{_LEFT} {axes.y(mark):.1f}H{_WIDTH - _RIGHT}"/>')
+        parts.append(f'<path class="mark" d="M{_LEFT} {y(mark):.1f}H{_WIDTH - _RIGHT}"/>')
     for line in lines:
         points = " ".join(
-            f"{axes.x(passed):.1f},{axes.y(value):.1f}"
+            f"{x(passed):.1f},{y(value):.1f}"
             for passed, value in _thinned(passes, line.values)
             if math.isfinite(value) and (value > 0 or not log)
         )
