@@ -154,10 +154,12 @@ def kmeans(corpus: Corpus, settings: MethodSettings) -> Evaluation:
         raise CorpusError(f"k-means with K=3 needs 3 tracklets or more, not {len(features)}")
     model = KMeans(3, n_init=KMEANS_STARTS, random_state=settings.model.seed)
     cluster = model.fit_predict(features)
-    assignments = [
-        _score_states(corpus, np.where(cluster == a, 1, np.where(cluster == b, 2, 0)))
-        for a, b in itertools.permutations(range(3), 2)
-    ]
+    assignments = []
+    for a, b in itertools.permutations(range(3), 2):
+        state = np.where(cluster == a, 1, np.where(cluster == b, 2, 0))
+        rows = (state[list(corpus.tracklet_rows(n))] for n in range(len(corpus)))
+        scores = tuple(score_clip(corpus, n, row, None) for n, row in enumerate(rows))
+        assignments.append(Evaluation(scores))
     return max(assignments, key=lambda scores: np.nan_to_num(scores.state_precision))
 
 
@@ -307,15 +309,6 @@ def _discover(model: JointDiscovery, corpus: Corpus) -> Evaluation:
 
 def _states_alone(settings: MethodSettings, constraint: ConstraintName) -> JointDiscovery:
     return settings.discovery(target="state", constraint=constraint, labelling="paper")
-
-
-def _score_states(corpus: Corpus, state: Array) -> Evaluation:
-    return Evaluation(
-        tuple(
-            score_clip(corpus, n, state[list(corpus.tracklet_rows(n))], None)
-            for n in range(len(corpus))
-        )
-    )
 
 
 def mean_of_runs(runs: Sequence[Evaluation]) -> Evaluation:

@@ -92,7 +92,8 @@ def evaluate_seconds(
             action = float(labels[int(np.argmax(found.action[:length]))] == ACTION)
             if length > 1:
                 i, j = best_pair(found.first_state[:length], found.second_state[:length])
-                states = _pair_score(labels, i, j)
+                right = labels[i] == FIRST_STATE, labels[j] == SECOND_STATE
+                states = float(np.mean(right))
         rows.append(VideoScore(video.category, video.video, states, action))
     return SecondsEvaluation(tuple(rows))
 
@@ -172,10 +173,6 @@ def _by_second(start: Array, end: Array, scores: Array, chosen: Array, length: i
         seconds = slice(begin, max(math.ceil(last), begin + 1))
         best[seconds] = np.maximum(best[seconds], value)
     return best
-
-
-def _pair_score(labels: Array, i: int, j: int) -> float:
-    return (float(labels[i] == FIRST_STATE) + float(labels[j] == SECOND_STATE)) / 2
 
 
 def _span(corpus: Corpus, n: int) -> tuple[float, int]:

@@ -202,9 +202,8 @@ def _precision(state: Array, truth: Array, k: int) -> float:
 def _clip_means(evaluation: Evaluation) -> Array:
     """(N,) mean precision of each clip's states; NaN without truth."""
     scores = evaluation.precisions
-    known = ~np.isnan(scores)
-    sums = np.where(known, scores, 0.0).sum(axis=1)
-    return np.where(known.any(axis=1), sums / np.maximum(known.sum(axis=1), 1), np.nan)
+    known = (~np.isnan(scores)).sum(axis=1)
+    return np.where(known > 0, np.nansum(scores, axis=1) / np.maximum(known, 1), np.nan)
 
 
 def _fraction(right: Array) -> float:

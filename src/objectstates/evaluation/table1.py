@@ -287,12 +287,13 @@ def _averaged(parts: dict[str, Evaluation]) -> dict[str, Evaluation]:
 
 
 def _numbers(row: Row, parts: Sequence[Evaluation]) -> tuple[float, ...]:
+    """Precision with bounds; recall, labels per clip and standard error of states."""
     line = method_row(row.method, parts)
+    if row.side == "action":
+        return line.action, line.action_low, line.action_high, np.nan, np.nan, 0.0
     error = float(np.sqrt(np.sum([part.state_error**2 for part in parts])) / len(parts))
-    if row.side == "states":
-        bounds = line.states, line.states_low, line.states_high
-        return (*bounds, line.states_recall, line.labels_per_clip, error)
-    return line.action, line.action_low, line.action_high, np.nan, np.nan, 0.0
+    bounds = line.states, line.states_low, line.states_high
+    return (*bounds, line.states_recall, line.labels_per_clip, error)
 
 
 def _precision(scores: Evaluation | None, side: Side) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 
 import cv2
 import numpy as np
@@ -121,13 +122,11 @@ def read_requests(
     progress : called with the number of videos done and of all.
     """
     items = [(video, tuple(wanted)) for video, wanted in requests.items()]
-    done = 0
+    done = count(1)
 
     def on_done(_: int, __: Outcome[_Frames]) -> None:
-        nonlocal done
-        done += 1
         if progress is not None:
-            progress(done, len(items))
+            progress(next(done), len(items))
 
     make = partial(_FrameReader, plan, image_fps)
     outcomes = run_all(make, items, processes=processes, on_done=on_done)

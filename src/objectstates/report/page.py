@@ -195,16 +195,15 @@ def _confidence_range(clips: Sequence[ClipView]) -> tuple[float, float]:
 
 def _highlights(clips: Sequence[ClipView], images: FrameImages) -> list[list[_Thumbnail]]:
     """The most confident clips as rows of large frames."""
-    rows = []
-    for clip in _by_confidence(clips):
-        thumbnails = [
+    rows = (
+        [
             _thumbnail(clip, moment, image, image.large)
             for index, moment in enumerate(clip.moments)
             if (image := images.by_moment.get((clip.number, index))) and image.large
         ]
-        if thumbnails:
-            rows.append(thumbnails)
-    return rows
+        for clip in _by_confidence(clips)
+    )
+    return [row for row in rows if row]
 
 
 def _crops(clips: Sequence[ClipView], images: FrameImages) -> list[dict[str, Any]]:

@@ -71,10 +71,10 @@ def find_manipulations(data: str | Path, *, crops: bool = True) -> list[Manipula
     if not data.is_dir():
         raise BenchmarkError(f"{data} is no folder: give the one with a folder per manipulation")
     name = data.resolve().name
+    spans = _read_crops(data) if crops else {}
     if (data / "annotations.json").is_file():
         annotations = data / "annotations.json"
         folders = sorted({str(PurePosixPath(clip).parent) for clip in read_truth(annotations)})
-        spans = _read_crops(data) if crops else {}
         found = [
             ManipulationFolder(
                 name if folder == "." else folder, data / folder, annotations, folder, spans
@@ -82,10 +82,10 @@ def find_manipulations(data: str | Path, *, crops: bool = True) -> list[Manipula
             for folder in folders
         ]
     elif _videos(data):
-        near = data if (data / "crops.json").exists() else data.resolve().parent
-        found = [ManipulationFolder(name, data, crops=_read_crops(near) if crops else {})]
+        if crops and not (data / "crops.json").exists():
+            spans = _read_crops(data.resolve().parent)
+        found = [ManipulationFolder(name, data, crops=spans)]
     else:
-        spans = _read_crops(data) if crops else {}
         folders = sorted(p.name for p in data.iterdir() if p.is_dir() and p.name[0] != ".")
         found = [ManipulationFolder(folder, data / folder, crops=spans) for folder in folders]
     if not found:

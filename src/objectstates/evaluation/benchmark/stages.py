@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.cache import content_digest, digest
-from objectstates.base.errors import BenchmarkError, CorpusError, DetectorError, SettingError
+from objectstates.base.errors import BenchmarkError, CorpusError, SettingError
 from objectstates.data.corpus import Corpus
 from objectstates.data.corpus_io import ARTEFACT
 from objectstates.data.truth import label_corpus
@@ -131,12 +131,7 @@ class Stages:
     def _detector_content(self) -> list[str]:
         """The kind of the detector and the content of its file, whatever the path."""
         kind, _, name = self._detector.partition(":")
-        try:
-            if name and Path(name).exists():
-                return [kind, content_digest(Path(name))]
-        except OSError as problem:
-            raise DetectorError(f"{name} cannot be read: {problem.strerror}") from problem
-        return [kind, name]
+        return [kind, _content(Path(name)) if name and Path(name).exists() else name]
 
     # --- corpus -------------------------------------------------------------------------------
 
@@ -256,11 +251,11 @@ def _truth_content(manipulation: Manipulation, clip: str) -> list[Any]:
     return [*known.action, known.times.tolist(), boxes.tolist()]
 
 
-def _content(video: Path) -> str:
+def _content(path: Path) -> str:
     try:
-        return content_digest(video)
+        return content_digest(path)
     except OSError as problem:
-        raise BenchmarkError(f"{video} cannot be read: {problem.strerror}") from problem
+        raise BenchmarkError(f"{path} cannot be read: {problem.strerror}") from problem
 
 
 def select_methods(names: Sequence[str]) -> tuple[str, ...]:

@@ -205,17 +205,12 @@ def missing(done: Benchmark) -> list[str]:
     return [*notes, *sorted(infeasible), *done.notes]
 
 
-def short_tables(done: Benchmark, rows: Rows) -> list[Table]:
-    """The tables of states and of the action, if not empty, and the averages."""
-    tables = [side_table(done, rows, "states"), side_table(done, rows, "action")]
-    return [*(table for table in tables if table.rows), average_table(rows)]
-
-
 def write_tables(done: Benchmark, out: str | Path) -> Written:
     """Write all tables as CSV, and the report ``table.md`` and ``table.html``."""
     out = Path(out)
     rows, lines = summary(done), differences(done)
-    short = short_tables(done, rows)
+    sides = side_table(done, rows, "states"), side_table(done, rows, "action")
+    short = [*(table for table in sides if table.rows), average_table(rows)]
     averages = difference_table([line for line in lines if line[0] == AVERAGE])
     shown = [*short, averages, detector_table(done), result_table(rows)]
     remarks, lacking = [EXPLANATION, *order_notes(lines)], missing(done)
