@@ -47,7 +47,7 @@ def reproduce(
             actions=_words(actions),
             settings=settings,
             fresh=fresh,
-            watch=lambda action, method: update(f"{action}: {method}"),
+            progress=lambda action, method: update(f"{action}: {method}"),
         )
     table = table1.paper_table(done)
     written = [*write_table(table, out, "table1")]
@@ -108,7 +108,7 @@ def benchmark(
             tasks=_words(tasks),
             methods=_words(methods),
             crops=not no_crops,
-            watch=watch,
+            progress=watch,
         )
     written = write_tables(done, out)
     for table in written.shown:
