@@ -1,10 +1,13 @@
-"""What tests share: the data beside the repository, where it is present."""
+"""Fixtures of all tests, and how a run is divided among processes."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +15,71 @@ from objectstates import cli
 
 SHARED = Path(os.environ.get("OBJECTSTATES_SHARED", Path(__file__).parents[2] / "shared"))
 
+RAY = "tests/parallel/test_ray"
+LONGEST = (
+    RAY,
+    "tests/docs/test_docs.py",
+    "tests/solver/scale/test_gpu_shard.py",
+    "tests/cli/",
+    "tests/evaluation/test_benchmark.py",
+)
+"""Tests that take longest, the longest first: started last, they would run on alone at the end."""
+
+ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give all processes of a run one cache; with several processes, one thread each.
+
+    The cache (graphs of backbones, observed clips) is new for each run and deleted after it, so no
+    test depends on the user's. Entries are written atomically, so processes may share it.
+    """
+    if hasattr(config, "workerinput"):
+        return  # a process of pytest-xdist inherits the environment
+    folder = tempfile.mkdtemp(prefix="objectstates-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.environ["OBJECTSTATES_CACHE"] = folder
+    if getattr(config.option, "numprocesses", None):
+        os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores: tests of Ray and of a browser mostly wait."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(cores, 7) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file is run by one process, which makes its fixtures once; all tests of Ray by the same."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return RAY if nodeid.startswith(RAY) else super()._split_scope(nodeid)
+
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first; all others keep their order."""
+
+    def rank(item: pytest.Item) -> int:
+        found = (n for n, start in enumerate(LONGEST) if item.nodeid.startswith(start))
+        return next(found, len(LONGEST))
+
+    items.sort(key=rank)
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with the answers of the authors' code; not everyone has it."""
+    """The folder with the answers of the authors' code; tests are skipped where it is absent."""
     if not (SHARED / "reference").is_dir():
         pytest.skip(f"{SHARED} is not here: no comparison with the authors' code")
     return SHARED
