@@ -214,7 +214,7 @@ class JointDiscovery:
         *,
         shards: int = 1,
         scratch: str | Path | None = None,
-        processes: bool = False,
+        processes: int = 1,
         ray_address: str | None = None,
     ) -> JointDiscovery:
         """Discover in the corpus folder ``path`` without ever holding its features in memory.
@@ -227,7 +227,7 @@ class JointDiscovery:
 
         shards : in how many parts, each by a thread of its own, clips are worked on. More than one
             changes the order in which clips are visited, and with it the path of the solver.
-        processes : each shard has a process of its own instead of a thread.
+        processes : number of worker processes that hold the shards; 1 means threads of this one.
         ray_address : of a Ray cluster, which works on the shards instead of threads; each of its
             machines must see ``path``, and have the folder ``scratch`` if that is given.
         """
