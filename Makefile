@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COVERAGE ?= 1
 PYTEST_OPTIONS ?=
 
-.PHONY: demo test check lint types kernels docs debian benchmark clean
+.PHONY: demo test lint types kernels docs debian benchmark clean
 
 demo: .venv/installed
 	$(BIN)/objectstates demo
@@ -23,6 +23,7 @@ lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.check_layout
 
 types: .venv/installed-dev
 	$(BIN)/mypy

@@ -15,15 +15,14 @@ from objectstates import cli
 
 SHARED = Path(os.environ.get("OBJECTSTATES_SHARED", Path(__file__).parents[2] / "shared"))
 
-RAY = "tests/parallel/test_ray"
-LONGEST = (
-    RAY,
-    "tests/docs/test_docs.py",
-    "tests/solver/scale/test_gpu_shard.py",
-    "tests/cli/",
-    "tests/evaluation/test_benchmark.py",
+TOGETHER = (
+    ("tests/parallel/test_ray",),  # one cluster at a time
+    ("tests/cli/test_demo.py", "tests/docs/test_docs.py"),  # both ingest the clips of the demo
 )
-"""Tests that take longest, the longest first: started last, they would run on alone at the end."""
+"""Beginnings of test names that one process runs, because they share more than a file's fixtures.
+
+They also take longest, so they are started first.
+"""
 
 ONE_THREAD = (
     "OMP_NUM_THREADS",
@@ -57,24 +56,26 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file is run by one process, which makes its fixtures once; all tests of Ray by the same."""
+    """A file is run by one process, which makes its fixtures once; so are files in `TOGETHER`."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return RAY if nodeid.startswith(RAY) else super()._split_scope(nodeid)
+            group = _group(nodeid)
+            return TOGETHER[group][0] if group < len(TOGETHER) else super()._split_scope(nodeid)
 
     return ByFile(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first; all others keep their order."""
+    """Put the tests in `TOGETHER` first; all others keep their order."""
+    items.sort(key=lambda item: _group(item.nodeid))
 
-    def rank(item: pytest.Item) -> int:
-        found = (n for n, start in enumerate(LONGEST) if item.nodeid.startswith(start))
-        return next(found, len(LONGEST))
 
-    items.sort(key=rank)
+def _group(nodeid: str) -> int:
+    return next(
+        (n for n, starts in enumerate(TOGETHER) if nodeid.startswith(starts)), len(TOGETHER)
+    )
 
 
 @pytest.fixture(scope="session")
