@@ -7,9 +7,15 @@ indented; types are in the signature. Griffe's NumPy parser would take the text 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from griffe import Extension, Object
+if TYPE_CHECKING:
+    Extension = object
+else:
+    try:
+        from griffe import Extension
+    except ImportError:  # the extra docs is not installed: `to_markdown` works all the same
+        Extension = object
 
 _ITEM = re.compile(r"^(\s*)((?:\*{0,2}\w+)(?:, \*{0,2}\w+)*) :(?: (.*))?$")
 _ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
@@ -17,9 +23,9 @@ _RULE = re.compile(r"^-{3,}$")
 
 
 class Markdown(Extension):
-    """Rewrites every docstring as it is loaded."""
+    """Rewrites every docstring as it is loaded (a Griffe extension)."""
 
-    def on_object(self, *, obj: Object, **_: Any) -> None:
+    def on_object(self, *, obj: Any, **_: Any) -> None:
         if obj.docstring:
             obj.docstring.value = to_markdown(obj.docstring.value)
 

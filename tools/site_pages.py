@@ -11,10 +11,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
-
 ROOT = Path(__file__).parents[1]
 PAGES = {
     "README.md": "index.md",
@@ -27,7 +23,7 @@ PAGES = {
 _LINK = re.compile(r"\]\(([^)#\s]+)((?:#[^)\s]*)?)\)")
 
 
-def on_config(config: MkDocsConfig, **_: Any) -> MkDocsConfig:
+def on_config(config: Any, **_: Any) -> Any:
     """List the pages of all commands in the navigation, in the order of their index."""
     index = (ROOT / "docs/commands/README.md").read_text(encoding="utf-8")
     pages = [
@@ -40,15 +36,17 @@ def on_config(config: MkDocsConfig, **_: Any) -> MkDocsConfig:
     return config
 
 
-def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
+def on_files(files: Any, config: Any, **_: Any) -> Any:
     """Add `PAGES` to the site."""
+    from mkdocs.structure.files import File  # type: ignore[import-not-found, unused-ignore]
+
     for source, target in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, target, content=text))
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Rewrite the links of a page."""
     return site_links(markdown, page.file.src_uri)
 
