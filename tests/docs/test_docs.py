@@ -149,3 +149,11 @@ def test_links_have_targets(page):
             path = page.parent / target if target else page
             assert path.exists(), target
             assert not anchor or anchor[1:] in anchors(path), target + anchor
+
+
+def test_files_that_the_contributors_guide_names_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w.]+/[\w./]*\.(?:py|md|toml))`", text)
+    assert len(paths) > 20
+    places = (ROOT, ROOT / "src" / "objectstates")
+    assert [path for path in paths if not any((place / path).exists() for place in places)] == []

@@ -1,10 +1,8 @@
-"""Conversion of pages and docstrings for the documentation site."""
+"""Links of pages become links of the site."""
 
 import re
 
-from tests.docs.test_docs import ROOT
-from tools.site_docstrings import to_markdown
-from tools.site_pages import PAGES, site_links
+from tools.site_pages import PAGES, ROOT, site_links
 
 
 def test_links_between_files_become_links_between_pages():
@@ -25,17 +23,3 @@ def test_every_page_of_the_documentation_is_in_the_navigation():
     pages = [page.name for page in (ROOT / "docs").glob("*.md")] + list(PAGES.values())
     missing = [page for page in pages if not re.search(rf": {re.escape(page)}$", navigation, re.M)]
     assert not missing
-
-
-def test_parameters_become_a_list():
-    text = to_markdown("Cut.\n\nParameters\n----------\na, b : lengths,\n    in s.\nc : count.")
-    assert text == "Cut.\n\n**Parameters**\n\n- `a`, `b`: lengths,\n    in s.\n- `c`: count."
-
-
-def test_examples_become_code():
-    text = to_markdown("Add.\n\n>>> 1 + 1\n2\n\nMore.")
-    assert text == "Add.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
-
-
-def test_references_become_names():
-    assert to_markdown("See :meth:`~objectstates.a.B.fit` and :class:`C`.") == "See `fit` and `C`."
