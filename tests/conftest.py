@@ -16,7 +16,7 @@ from objectstates import cli
 SHARED = Path(os.environ.get("OBJECTSTATES_SHARED", Path(__file__).parents[2] / "shared"))
 
 TOGETHER = (
-    ("tests/parallel/test_ray",),  # one cluster at a time
+    ("tests/parallel/",),  # one Ray cluster at a time
     ("tests/cli/test_demo.py", "tests/docs/test_docs.py"),  # both ingest the clips of the demo
 )
 """Beginnings of test names that one process runs, because they share more than a file's fixtures.

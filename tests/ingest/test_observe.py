@@ -24,10 +24,8 @@ def clip(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def look(clip, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
-        backbone = Lite0()
+def look(clip):
+    backbone = Lite0()
 
     def call(settings=None, span=clip[0], **options):
         return observe(span, clip[1], backbone, settings or ObserveSettings(), **options)
