@@ -3,13 +3,11 @@ from pathlib import Path
 
 from objectstates import Result
 from objectstates.data.truth import read_truth
-from tests.cli.conftest import shown_pages
 
 CLIPS = Path(__file__).parents[2] / "src" / "objectstates" / "demo"
 
 
-def test_demo_beats_guessing_from_video_files(run, tmp_path, monkeypatch):
-    shown = shown_pages(monkeypatch)
+def test_demo_beats_guessing_from_video_files(run, tmp_path, shown):
     code, out, err = run("demo", "--out", tmp_path / "demo")
     assert code == 0, err
     number = r"([0-9.]+|-)"

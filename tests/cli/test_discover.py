@@ -11,7 +11,6 @@ import pytest
 
 from objectstates import Corpus, Result
 from objectstates.data.synthetic import synthetic_corpus
-from tests.cli.conftest import shown_pages
 from tests.ingest.test_pipeline import BOX, FPS, scene
 from tests.video.videos import write_video
 
@@ -41,8 +40,7 @@ def words(folder, out, *more):
     ]  # fmt: skip
 
 
-def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, monkeypatch):
-    shown = shown_pages(monkeypatch)
+def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, shown):
     out = tmp_path / "out"
     code, text, _ = run(*words(folder, out, "--truth", folder / "truth.csv", "--open"))
     assert code == 0

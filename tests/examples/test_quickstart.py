@@ -19,15 +19,12 @@ def test_outputs_are_stripped() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # of Jupyter's packages
-def test_the_notebook_runs(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ipykernel", "pandas"):
         pytest.importorskip(name, reason=f"{name} is not installed")
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
     monkeypatch.setenv("PYTHONPATH", str(Path(objectstates.__file__).parents[1]))
-    monkeypatch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     client = nbclient.NotebookClient(
         notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}

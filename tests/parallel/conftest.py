@@ -47,7 +47,7 @@ class Nodes:
 
 
 @pytest.fixture(scope="package")
-def started(tmp_path_factory):
+def started():
     ray = pytest.importorskip("ray", reason="needs Ray: pip install 'objectstates[ray]'")
     # A start that hangs ends in the traceback of every thread, and ends the run.
     faulthandler.dump_traceback_later(ALL_SECONDS, exit=True)
@@ -55,8 +55,6 @@ def started(tmp_path_factory):
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # others may fill this machine's memory
-        # The graph of the backbone, which workers on all nodes read.
-        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
         try:
             nodes = Nodes()
         except Exception as problem:  # Ray's own: nothing of ours has run yet
