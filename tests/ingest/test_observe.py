@@ -1,6 +1,12 @@
+from pathlib import Path
+
+import cv2
 import numpy as np
+import onnxruntime
 import pytest
 
+import objectstates
+from objectstates.detect import fewshot
 from objectstates.detect.file_boxes import BoxesDetector
 from objectstates.features import torch_backbones
 from objectstates.features.lite0 import Lite0
@@ -10,6 +16,8 @@ from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 from tests.ingest.test_pipeline import BOX, FPS, scene
 from tests.video.videos import write_video
+
+DEMO = Path(objectstates.__file__).parent / "demo"
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +32,8 @@ def clip(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def observed(clip, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
-        backbone = Lite0()
+def observed(clip):
+    backbone = Lite0()
 
     def call(settings=None, span=clip[0], **options):
         return observe(span, clip[1], backbone, settings or ObserveSettings(), **options)
@@ -63,6 +69,46 @@ def test_maps_kept_on_a_device_give_the_same(clip, monkeypatch):
         for name, value in one.arrays().items():
             if name != "problems":
                 np.testing.assert_allclose(getattr(other, name), value, atol=1e-3, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("size", "runs_per_frame"), [((320, 240), 1), ((320, 256), 1), ((160, 120), 2)]
+)
+def test_the_network_runs_once_on_a_frame_for_detector_and_features(
+    tmp_path, monkeypatch, size, runs_per_frame
+):
+    """Twice only where the detector needs frames of another size; the result is the same."""
+    monkeypatch.setenv("OBJECTSTATES_CACHE", str(tmp_path / "graphs"))
+    images = [np.asarray(cv2.resize(image, size), np.uint8) for image in scene(1, seconds=2)]
+    span = ClipSpan("a", write_video(tmp_path / "a.mp4", images, fps=FPS))
+    detector = fewshot.load(DEMO / "drawer.npz", threshold=0.0)
+    assert detector.side == 320
+    runs: list[str] = []
+    run = onnxruntime.InferenceSession.run
+
+    def counted(session, names, *args, **options):
+        runs.append(",".join(names))
+        return run(session, names, *args, **options)
+
+    monkeypatch.setattr(onnxruntime.InferenceSession, "run", counted)
+    shared, log = observe(span, detector, Lite0(), ObserveSettings())
+    assert len(log.times) == 10, "five a second"
+    assert sum(map(len, log.found)) > 0
+    assert len(runs) == runs_per_frame * len(log.times)
+
+    class Separate:
+        """The same detector without the way to take the backbone's maps."""
+
+        fingerprint = "separate"
+        detect = staticmethod(detector.detect)
+
+        def for_clip(self, _clip, _video, /):
+            return self
+
+    separate, other_log = observe(span, Separate(), Lite0(), ObserveSettings())
+    assert_same(shared, separate)
+    for name, values in log.arrays().items():
+        np.testing.assert_array_equal(values, other_log.arrays()[name])
 
 
 def test_known_detections_change_nothing(observed):
