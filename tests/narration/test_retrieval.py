@@ -143,9 +143,9 @@ def test_processes_find_the_same(fridge_svm, subtitles, monkeypatch):
 
 def test_workers_return_no_words(fridge_svm, subtitles):
     worker = retrieval._FileSearch(Search(fridge_svm, 20), None)
-    part = worker(find_narrations([subtitles]), lambda count: None)
-    assert len(part.videos) == 20
-    assert all(len(clip.narration.words) == 0 for _, found in part.videos for clip in found)
+    videos, _ = worker(find_narrations([subtitles]), lambda count: None)
+    assert len(videos) == 20
+    assert all(len(clip.narration.words) == 0 for _, found in videos for clip in found)
 
 
 class Unscorable:
