@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from objectstates.base.choices import ExportFormat
 from objectstates.cli.options import AsJson
 from objectstates.cli.output import complain, show
+from objectstates.export.registry import FORMATS
+
+if TYPE_CHECKING:
+    ExportFormat = str
+else:
+    ExportFormat = Literal[tuple(FORMATS)]  # the help lists all formats
 
 
 def export(
