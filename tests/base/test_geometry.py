@@ -23,7 +23,7 @@ def pixels(box: npt.NDArray[np.float64]) -> set[tuple[int, int]]:
 def test_iou_of_known_boxes() -> None:
     a = np.array([[0, 0, 10, 10], [5, 5, 5, 9]])
     b = np.array([[0, 0, 10, 10], [5, 0, 15, 10], [10, 0, 20, 10], [2, 2, 4, 7]])
-    np.testing.assert_allclose(iou(a, b), [[1, 1 / 3, 0, 0.1], [0, 0, 0, 0]])
+    np.testing.assert_allclose(iou(a, b), [[1.0, 1 / 3, 0.0, 0.1], [0.0] * 4])
 
 
 @given(st.integers(0, 10**6))
@@ -45,7 +45,9 @@ def test_a_missing_box_overlaps_nothing() -> None:
 
 def test_enlarging_keeps_the_centre_and_scales_the_sides() -> None:
     boxes = np.array([[40.0, 50, 60, 90], [0, 0, 10, 10]])
-    np.testing.assert_allclose(enlarge(boxes, 1.5), [[35, 40, 65, 100], [-2.5, -2.5, 12.5, 12.5]])
+    np.testing.assert_allclose(
+        enlarge(boxes, 1.5), [[35.0, 40.0, 65.0, 100.0], [-2.5, -2.5, 12.5, 12.5]]
+    )
 
 
 @given(st.integers(0, 10**6))

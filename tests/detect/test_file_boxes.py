@@ -89,7 +89,10 @@ def test_moments_go_to_the_frame_within_half_a_frame(tmp_path: Path) -> None:
 
 
 def test_the_frame_rate_is_the_files_before_the_videos(tmp_path: Path) -> None:
-    images = [{"video_id": 1, "frame": 5}, {"video": "clip", "frame": 10}]
+    images: list[dict[str, Any]] = [
+        {"video_id": 1, "frame": 5},
+        {"video": "clip", "frame": 10},
+    ]
     rates = {"videos": [{"id": 1, "name": "clip", "fps": 5}], "info": {"fps": 2.5}}
     detector = BoxesDetector(write(tmp_path / "a.json", coco(*images, **rates)))
     assert boxes_at(detector, [0.2, 1.0, 4.0]) == [[], box(0), box(1)]
@@ -141,12 +144,12 @@ def test_a_decoded_and_downscaled_video_gets_its_boxes(tmp_path: Path) -> None:
     seen = 0
     with read_frames(path, 0.3, 0.9, fps=10, max_side=160) as reading:
         clip = detector.for_clip(ClipSpan("k", path, 0.3, 0.9), reading.info)
-        for image in reading:
-            (found,) = clip.detect([image])
+        for shown in reading:
+            (found,) = clip.detect([shown])
             ((x1, y1, x2, y2),) = np.round(found.boxes).astype(int)
-            inside = image.image[y1:y2, x1:x2]
+            inside = shown.image[y1:y2, x1:x2]
             assert inside.mean() > 240
-            assert inside.sum() > 0.97 * image.image.sum()
+            assert inside.sum() > 0.97 * shown.image.sum()
             seen += 1
     assert seen == 6
 

@@ -405,5 +405,5 @@ def test_a_missing_gpu_is_reported(path: Path) -> None:
 
     if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
         pytest.skip("this onnxruntime runs on GPUs")
-    with pytest.raises(SettingError, match="`device`.*choose cpu"):
+    with pytest.raises(SettingError, match=r"`device`.*choose cpu"):
         onnx_detector(contract(path), device="cuda")

@@ -66,12 +66,6 @@ def data(drawn, tmp_path):
     return tmp_path / "copy" / "data"
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    """The graph of the backbone is shared by all tests; what ingest keeps is not."""
-    monkeypatch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
-
-
 def with_boxes(data, **changes):
     return BenchmarkSettings(**{"detector": f"boxes:{data.parent / 'boxes'}", "runs": 2, **changes})
 

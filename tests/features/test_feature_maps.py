@@ -98,7 +98,9 @@ def test_torch_weighs_cells_as_numpy_does(grid: int, count: int) -> None:
     rng = np.random.default_rng(grid)
     start = np.concatenate([rng.uniform(-0.5, count - 0.6, 500), [-0.5, 0, count - 1]])
     end = np.concatenate([start[:-3] + rng.uniform(0.01, 5, 500), [count - 0.5, 1, count - 0.5]])
-    ours = torch_feature_maps._bin_weights(*map(torch.from_numpy, (start, end)), count, grid)
+    ours = torch_feature_maps._bin_weights(
+        torch.from_numpy(start), torch.from_numpy(end), count, grid
+    )
     expected = bin_weights(start, end, count, grid)
     np.testing.assert_allclose(ours.numpy(), expected, rtol=0, atol=1e-7)
 

@@ -118,7 +118,7 @@ def test_many_boxes_are_pooled_in_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_enlarging_keeps_the_centre_and_stays_in_the_frame() -> None:
     boxes = np.array([[40.0, 50, 60, 90], [0, 0, 10, 10]])
     out = roi.enlarge_and_clip(boxes, 1.5, (100, 120))
-    np.testing.assert_allclose(out, [[35, 40, 65, 100], [0, 0, 12.5, 12.5]])
+    np.testing.assert_allclose(out, [[35.0, 40.0, 65.0, 100.0], [0.0, 0.0, 12.5, 12.5]])
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,9 @@ from objectstates.video.reader import VIDEO_SUFFIXES
 
 SUFFIXES = (".json", ".csv", ".txt", ".xml")
 
-_MAX_FRAMES = 10**7
-"""More frames than any video has: a damaged file must not fill the memory."""
+_MAX_FRAMES = 10**7  # more frames than any video has: a damaged file must not fill the memory
 
-VideoName = tuple[str, ...]
-"""The last parts of a video's path, without the suffix of the file."""
+VideoName = tuple[str, ...]  # the last parts of a video's path, without the suffix of the file
 
 
 class BoxRow(NamedTuple):
@@ -64,9 +62,9 @@ class BoxRow(NamedTuple):
     videos: tuple[VideoName, ...]
     position: float
     rate: float
-    box: tuple[float, float, float, float]
-    score: float
-    label: str
+    box: tuple[float, float, float, float] = (math.nan,) * 4
+    score: float = 1.0
+    label: str = ""
     size: tuple[float, float] = (math.nan, math.nan)
     from_name: bool = False
 
@@ -141,16 +139,6 @@ def video_name(path: str | Path) -> VideoName:
 # COCO
 
 
-class _Place(NamedTuple):
-    """Video and time of an image: the fields common to the rows of its boxes."""
-
-    videos: tuple[VideoName, ...]
-    position: float
-    rate: float
-    size: tuple[float, float]
-    from_name: bool
-
-
 def _read_coco(file: Path, data: Any, found: BoxFile) -> None:
     if isinstance(data, list):
         data = {"images": _images_of_results(data), "annotations": data}
@@ -161,23 +149,23 @@ def _read_coco(file: Path, data: Any, found: BoxFile) -> None:
         video["id"]: (video_name(video.get("name") or video["file_name"]), _number(video, "fps"))
         for video in data.get("videos") or ()
     }
-    places = {image["id"]: _place(file, image, videos, rate) for image in data["images"]}
-    for place in places.values():
-        found.videos.update(place.videos)
+    images = {image["id"]: _image_row(file, image, videos, rate) for image in data["images"]}
+    for row in images.values():
+        found.videos.update(row.videos)
     labels = {c["id"]: str(c["name"]) for c in data.get("categories") or ()}
     found.labels.update(labels.values())
     for annotation in data["annotations"]:
         if annotation.get("iscrowd"):
             continue
         image = annotation["image_id"]
-        if image not in places:
+        if image not in images:
             raise ValueError(f"an annotation is of image {image!r}, which is not among the images")
-        place, category = places[image], annotation.get("category_id", "")
+        category = annotation.get("category_id", "")
         x, y, width, height = map(float, annotation["bbox"])
         score = float(annotation.get("score", 1.0))
         label = labels.get(category, str(category))
         box = (x, y, x + width, y + height)
-        found.add(BoxRow(place.videos, place.position, place.rate, box, score, label, *place[3:]))
+        found.add(images[image]._replace(box=box, score=score, label=label))
 
 
 def _images_of_results(results: list[Any]) -> list[dict[str, str]]:
@@ -190,9 +178,10 @@ def _images_of_results(results: list[Any]) -> list[dict[str, str]]:
     return [{"id": name, "file_name": name} for name in names]
 
 
-def _place(
+def _image_row(
     file: Path, image: dict[str, Any], videos: dict[Any, tuple[VideoName, float]], rate: float
-) -> _Place:
+) -> BoxRow:
+    """Video and time of an image, as a row without a box."""
     names, number = _from_file_name(file, str(image.get("file_name", "")))
     if image.get("video_id") in videos:
         name, video_rate = videos[image["video_id"]]
@@ -203,13 +192,13 @@ def _place(
         rate = own_rate
     size = (_number(image, "width"), _number(image, "height"))
     if not math.isnan(time := _number(image, "time", "timestamp")):
-        return _Place(names, time, 1.0, size, False)
+        return BoxRow(names, time, 1.0, size=size)
     frame = _number(image, "frame", "frame_id", "frame_index", "frame_number")
     if not math.isnan(frame):
-        return _Place(names, frame, rate, size, False)
+        return BoxRow(names, frame, rate, size=size)
     if number is None:
         raise ValueError(f"image {image['id']!r} has no frame, no time and no number in its name")
-    return _Place(names, number, rate, size, True)
+    return BoxRow(names, number, rate, size=size, from_name=True)
 
 
 def _from_file_name(file: Path, name: str) -> tuple[tuple[VideoName, ...], int | None]:

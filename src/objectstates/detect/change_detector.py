@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from objectstates.base import geometry
 from objectstates.base.errors import DetectorError
-from objectstates.detect.detections import Detections, DetectorOptions
+from objectstates.detect.detections import Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import suppress
 from objectstates.detect.proposals import dense_boxes, integral
 from objectstates.features.flow import estimate_camera
@@ -37,8 +37,7 @@ from objectstates.video.reader import Frame, Image, VideoInfo, read_frames
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 
-VERSION = 1
-"""Raise it whenever the same clip may give other boxes."""
+VERSION = 1  # raise it whenever the same clip may give other boxes
 
 # The weights below were fitted with these values.
 SIDE = 160  # pixels of the longer side of the frames
@@ -53,11 +52,11 @@ BOXES = 5
 CANDIDATES = 3000
 COLOURS = 40
 
-_WEIGHTS = np.array([0.883, 2.0, 7.257, 0.504, -0.936, -0.309, -1.735])
+WEIGHTS = np.array([0.883, 2.0, 7.257, 0.504, -0.936, -0.309, -1.735])
 """Of `describe`; logistic regression on 30 simulated clips of five tasks, but for the second, which
 was 0.4: simulated objects have plain colours, so contrast explains nearly all. A larger weight of
 the change costs nothing there and helps where surfaces have texture."""
-_BIAS = -3.2
+BIAS = -3.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,7 @@ class MotionDetector:
 
     @property
     def fingerprint(self) -> str:
-        digest = hashlib.sha256(np.append(_WEIGHTS, _BIAS).tobytes()).hexdigest()[:8]
+        digest = hashlib.sha256(np.append(WEIGHTS, BIAS).tobytes()).hexdigest()[:8]
         return f"motion-{VERSION}-{digest}-{self.boxes}"
 
     def for_clip(self, clip: ClipSpan, video: VideoInfo) -> ClipProposals:
@@ -108,7 +107,7 @@ def load_motion(_name: str, _options: DetectorOptions) -> MotionDetector:
     return MotionDetector()
 
 
-class ClipProposals:
+class ClipProposals(FrameDetector):
     """The proposals for one clip: some boxes before the change, others after it."""
 
     def __init__(self, read_scene: Callable[[], Scene], boxes: int = BOXES) -> None:
@@ -131,9 +130,6 @@ class ClipProposals:
     @property
     def fingerprint(self) -> str:
         return MotionDetector(self._boxes).fingerprint
-
-    def for_clip(self, clip: ClipSpan, video: VideoInfo) -> ClipProposals:
-        return MotionDetector(self._boxes).for_clip(clip, video)
 
     def detect(self, frames: Sequence[Frame]) -> list[Detections]:
         return [self._detect(frame) for frame in frames]
@@ -322,7 +318,7 @@ def _contrast(image: Floats32, boxes: Floats) -> Floats:
 
 
 def _best(boxes: Floats, features: Floats, count: int) -> tuple[Floats, Floats]:
-    scores = 1 / (1 + np.exp(-(features @ _WEIGHTS + _BIAS)))
+    scores = 1 / (1 + np.exp(-(features @ WEIGHTS + BIAS)))
     kept = suppress(boxes, scores, limit=count)
     return boxes[kept], scores[kept]
 

@@ -46,8 +46,7 @@ Floats32 = npt.NDArray[np.float32]
 FORMAT = "objectstates few-shot detector"
 FORMAT_VERSION = 2
 
-CELL = FINE_STRIDES[0]
-"""Pixels of the resized image along the side of a cell."""
+CELL = FINE_STRIDES[0]  # pixels of the resized image along the side of a cell
 
 # A saved head was trained with these values.
 PROPOSALS = 30  # boxes of a frame that are refined

@@ -54,13 +54,9 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
-MIN_IMAGES = 4
-"""Labelled images with a box: each also serves to calibrate heads trained without it."""
-
-RECALL = 0.99
-"""Of the objects of new videos at the default threshold, as far as ..."""
-FALSE_POSITIVES = 0.5
-"""... no more wrong boxes per image pass it."""
+MIN_IMAGES = 4  # labelled images with a box: each also serves to calibrate heads trained without it
+RECALL = 0.99  # of the objects of new videos at the default threshold, unless ...
+FALSE_POSITIVES = 0.5  # ... more wrong boxes per image would pass it
 
 BACKGROUND_IOU, IGNORED_IOU = 0.4, 0.2
 """A box with less IoU with all objects, and with all ignored regions, is background."""

@@ -26,8 +26,7 @@ from objectstates.detect.nms import best_detections
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, VideoInfo, image_series
 
-VERSION = 1
-"""Part of fingerprints: raise it when the same file may give other boxes."""
+VERSION = 1  # part of fingerprints: raise it when the same file may give other boxes
 
 
 class BoxesDetector:

@@ -12,8 +12,7 @@ from objectstates.data.truth import ClipTruth
 from objectstates.detect.labels import LabelledImage, Labels
 from objectstates.video.clip_list import ClipSpan
 
-TRAIN_FRAMES = 8
-"""Labelled frames of a clip to train on: as many as one would label by hand."""
+TRAIN_FRAMES = 8  # labelled frames of a clip to train on: as many as one would label by hand
 
 JUDGE_EVERY = 0.48
 """Seconds between the frames of a clip to evaluate on: every 12th at 25 frames a second."""

@@ -20,15 +20,13 @@ import numpy.typing as npt
 
 from objectstates.base.errors import LabelError, VideoError
 from objectstates.base.geometry import clip
-from objectstates.video.reader import Frame, Image, probe, read_frames
+from objectstates.video.frames_at import frames_at
+from objectstates.video.reader import Image, probe
 
 Boxes = npt.NDArray[np.float32]
 
 SLACK = 1.0
 """Pixels by which a box may reach beyond its image, by rounding; it is clipped to the image."""
-
-REOPEN = 10.0
-"""Seconds between two labelled frames beyond which seeking is cheaper than decoding on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +69,13 @@ class Labels:
         for video, images in by_video.items():
             times = [image.time or 0.0 for image in images]
             try:
-                frames = frames_at(video, times)
+                frames = dict(frames_at(video, times))
             except VideoError as error:
                 raise LabelError(
                     f"{self.path} names a video that cannot be used: {error}"
                 ) from error
-            for image, frame in zip(images, frames, strict=True):
-                yield self._checked(image, frame.image)
+            for image, time in zip(images, times, strict=True):
+                yield self._checked(image, frames[time].image)
 
     def _picture(self, image: LabelledImage) -> Image:
         try:
@@ -147,44 +145,6 @@ def read_labels(path: str | Path, object: str | None = None) -> Labels:
             f"{path}: there is no box of {name!r}: draw some, or choose another object"
         )
     return Labels(path, name, images)
-
-
-def frames_at(video: Path, times: list[float]) -> list[Frame]:
-    """The frames of a video nearest to some times (seconds), in the order asked for."""
-    nearest: dict[float, Frame] = {}
-    asked = sorted(set(times))
-    while asked:
-        span = [asked[0]]
-        for time in asked[1:]:
-            if time - span[-1] < REOPEN:
-                span.append(time)
-        _read_span(video, span, nearest)
-        asked = asked[len(span) :]
-    return [nearest[time] for time in times]
-
-
-def _read_span(video: Path, times: list[float], nearest: dict[float, Frame]) -> None:
-    before: Frame | None = None
-    left = list(times)
-    # A frame back, or more where the rate varies: the nearest may be the one before.
-    with read_frames(video, max(0.0, times[0] - 1.0) or None) as reading:
-        step = 1 / reading.info.fps
-        for frame in reading:
-            while left and frame.time >= left[0]:
-                closer = (
-                    before if before and left[0] - before.time < frame.time - left[0] else frame
-                )
-                nearest[left.pop(0)] = closer
-            if not left:
-                return
-            before = frame
-    for time in left:
-        if before is None or time > before.time + 1.5 * step:
-            raise VideoError(
-                f"{video}: there is no frame at {time:g} s, the last is at "
-                f"{before.time if before else 0:.2f} s; correct the time"
-            )
-        nearest[time] = before
 
 
 def _parse(path: Path) -> dict[str, list[dict[str, Any]]]:

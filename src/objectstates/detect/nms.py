@@ -14,8 +14,7 @@ Indices = npt.NDArray[np.intp]
 NMS_IOU = 0.5
 """IoU beyond which two boxes are taken to show the same object; torchvision's default too."""
 
-MAX_DETECTIONS = 100
-"""Per frame, COCO's limit: far more than the tracks of a frame."""
+MAX_DETECTIONS = 100  # per frame, COCO's limit: far more than the tracks of a frame
 
 
 def suppress(

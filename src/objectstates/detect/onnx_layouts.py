@@ -30,12 +30,12 @@ from objectstates.base.errors import DetectorError
 Floats = npt.NDArray[np.float32]
 Outputs = Sequence[npt.NDArray[Any]]
 Size = tuple[int, int]
+Class = int | None
 
 _SIGMOID_CLASSES = (80, 91, 365)
 """Classes of COCO and Objects365; models with a "no object" class have one more."""
 
-_MAX_SUPPRESSED = 1000
-"""Models that include suppression give a few hundred boxes, others thousands."""
+_MAX_SUPPRESSED = 1000  # models that include suppression give a few hundred boxes, others thousands
 
 
 class Candidates(NamedTuple):
@@ -58,9 +58,7 @@ class Layout(Protocol):
     @property
     def batched(self) -> bool: ...
 
-    def candidates(
-        self, outputs: Outputs, frame: int, size: Size, wanted: int | None, /
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, size: Size, wanted: Class, /) -> Candidates:
         """Boxes in one frame of a batch.
 
         size : height and width of the input.
@@ -102,9 +100,7 @@ class _Contract:
     def classes(self) -> int | None:
         return 1 if self.labels is None else None
 
-    def candidates(
-        self, outputs: Outputs, frame: int, _size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, _size: Size, wanted: Class) -> Candidates:
         boxes, scores = outputs[self.boxes], outputs[self.scores]
         labels = None if self.labels is None else outputs[self.labels]
         if self.batched:
@@ -122,9 +118,7 @@ class _Ssd:
     classes: int | None = None
     batched: bool = True
 
-    def candidates(
-        self, outputs: Outputs, frame: int, size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, size: Size, wanted: Class) -> Candidates:
         count = int(outputs[self.number].reshape(-1)[frame])
         y1, x1, y2, x2 = _floats(outputs[self.boxes][frame, :count]).T
         height, width = size
@@ -152,9 +146,7 @@ class _Detr:
     softmax: bool
     batched: bool = True
 
-    def candidates(
-        self, outputs: Outputs, frame: int, size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, size: Size, wanted: Class) -> Candidates:
         logits = _floats(outputs[self.logits][frame])
         if self.softmax:
             powers = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -189,9 +181,7 @@ class _Yolo:
     channels_first: bool
     batched: bool = True
 
-    def candidates(
-        self, outputs: Outputs, frame: int, _size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, _size: Size, wanted: Class) -> Candidates:
         rows = _floats(outputs[0][frame])
         rows = rows.T if self.channels_first else rows
         first = 5 if self.objectness else 4
@@ -204,9 +194,7 @@ class _SuppressedYolo:
     classes: int | None = None
     batched: bool = True
 
-    def candidates(
-        self, outputs: Outputs, frame: int, _size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, _size: Size, wanted: Class) -> Candidates:
         rows = _floats(outputs[0][frame])
         return _of_label(rows[:, :4], rows[:, 4], rows[:, 5], wanted)
 
@@ -227,13 +215,13 @@ def _yolo(shape: tuple[int, ...], classes: int | None) -> Layout:
     return _Yolo(classes or room, objectness, channels_first)
 
 
-def _of_class(scores: Floats, wanted: int | None) -> Floats:
+def _of_class(scores: Floats, wanted: Class) -> Floats:
     """(n,) scores of class ``wanted``, or of the best, from (n, C)."""
     return scores.max(axis=1) if wanted is None else scores[:, wanted]
 
 
 def _of_label(
-    boxes: Floats, scores: Floats, labels: npt.NDArray[Any] | None, wanted: int | None
+    boxes: Floats, scores: Floats, labels: npt.NDArray[Any] | None, wanted: Class
 ) -> Candidates:
     if wanted is None or labels is None:
         return Candidates(boxes, scores)

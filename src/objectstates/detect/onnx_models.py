@@ -31,8 +31,7 @@ from objectstates.detect.nms import best_detections
 from objectstates.detect.onnx_layouts import Floats, Size, recognise
 from objectstates.video.reader import Frame, Image
 
-VERSION = 1
-"""Part of fingerprints: raise it when the same graph and frames may give other boxes."""
+VERSION = 1  # part of fingerprints: raise it when the same graph and frames may give other boxes
 
 BATCH = {"cpu": 1, "cuda": 16}
 """Frames per run where the graph leaves it open; on a CPU more are no faster."""

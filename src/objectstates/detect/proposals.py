@@ -23,8 +23,7 @@ Floats32 = npt.NDArray[np.float32]
 GRID = 4
 """Bins along each side of a box; 4 was better than 3 on simulated clips, each left out in turn."""
 
-SHAPE_RATIO = 1.25
-"""Of neighbouring sizes, and of neighbouring aspects, in the list of shapes."""
+SHAPE_RATIO = 1.25  # of neighbouring sizes, and of neighbouring aspects, in the list of shapes
 
 MARGIN = 0.35
 """Least distance of a box's centre from the border of the frame, as a fraction of its side."""

@@ -25,11 +25,8 @@ from objectstates.detect.detections import Detections, DetectorOptions, FrameDet
 from objectstates.detect.nms import best_detections
 from objectstates.video.reader import Frame, Image
 
-VERSION = 1
-"""Part of fingerprints: raise it when the same network and frames may give other boxes."""
-
-BATCH = {"cpu": 1, "cuda": 8}
-"""Frames per run; on a CPU more are no faster."""
+VERSION = 1  # part of fingerprints: raise it when the same network and frames may give other boxes
+BATCH = {"cpu": 1, "cuda": 8}  # frames per run; on a CPU more are no faster
 
 Find = Callable[[Sequence[Image]], list[tuple[Any, Any]]]
 """From images to the boxes (n, 4), in pixels, and the scores (n,) of each, as tensors."""

@@ -14,14 +14,11 @@ import numpy.typing as npt
 
 from objectstates.base.errors import SettingError
 
-Image = npt.NDArray[np.uint8]
-"""(H, W, 3) RGB."""
+Image = npt.NDArray[np.uint8]  # (H, W, 3) RGB
 
-Images = npt.NDArray[np.uint8]
-"""(B, H, W, 3) RGB frames of one size."""
+Images = npt.NDArray[np.uint8]  # (B, H, W, 3) RGB frames of one size
 
-Frames = Sequence[Image] | Images
-"""Frames of one size, as a list or in one array."""
+Frames = Sequence[Image] | Images  # frames of one size, as a list or in one array
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,19 +20,17 @@ import numpy.typing as npt
 
 from objectstates.base.cache import cache_folder
 from objectstates.base.errors import SettingError
-from objectstates.base.onnx_utils import GraphBuilder, Shape, inference_session
+from objectstates.base.onnx_utils import GraphBuilder, inference_session
 from objectstates.base.storage import write_atomically
 from objectstates.features import lite0_weights
 from objectstates.features.backbones import FeatureMap, Frames, Images, check_images, padded
 from objectstates.features.feature_maps import HostFeatureMaps
 
-GRAPH_VERSION = 1
-"""Raise it when the maps computed from the same weights change."""
+GRAPH_VERSION = 1  # raise it when the maps computed from the same weights change
 
 FINGERPRINT = f"lite0-{GRAPH_VERSION}-{lite0_weights.SHA256[:16]}"
 
-FINE_STRIDES = (8, 16)
-"""Strides of the maps that the few-shot detector works on."""
+FINE_STRIDES = (8, 16)  # strides of the maps that the few-shot detector works on
 
 _MEAN, _SCALE = 127, 128
 """Input is (x - 127) / 128, so frames padded with 127 are padded with zeros."""
@@ -111,14 +109,6 @@ class Lite0:
         fine_maps = _feature_maps(values[count:], FINE_STRIDES, images)
         return HostFeatureMaps.of(maps, self.appearance_strides), fine_maps
 
-    def pooled(self, images: Images) -> npt.NDArray[np.float32]:
-        """(B, 1280) mean over the cells of stride 32, the input of the classifier."""
-        return self._run(["pooled"], images)[0]
-
-    def logits(self, images: Images) -> npt.NDArray[np.float32]:
-        """(B, 1000) scores of the ImageNet classes; trained on 224 x 224 pixels."""
-        return self._run(["logits"], images)[0]
-
     def _run(
         self, names: list[str], images: Images, margins: Margins = (0, 0)
     ) -> list[npt.NDArray[np.float32]]:
@@ -174,7 +164,7 @@ def build_graph(
     """The network down to the coarsest of ``strides`` as an ONNX model.
 
     Input: ``images`` (B, H, W, 3) uint8 RGB, H and W multiples of the coarsest stride. Outputs:
-    ``stride8`` and so on (B, h, w, C); with stride 32 also ``pooled`` (B, 1280) and ``logits``.
+    ``stride8`` and so on (B, h, w, C).
 
     margins : rows and columns of pixels at the bottom and the right that are padding. If there
         are any, the outputs ``fine8`` and ``fine16`` are the maps of the images without them.
@@ -198,14 +188,7 @@ def build_graph(
         wanted += [_map_name(s, fine=True) for s in FINE_STRIDES]
     for name in wanted:
         graph.add("Transpose", levels[name], output=name, perm=[0, 2, 3, 1])
-    shapes: dict[str, Shape] = dict.fromkeys(wanted, ("B", None, None, None))
-    if 32 in strides:
-        x = graph.add("GlobalAveragePool", level32)
-        x = graph.add("Flatten", x, output="pooled")
-        classifier = [graph.constant(f"_fc.{k}", weights[f"_fc.{k}"]) for k in ("weight", "bias")]
-        graph.add("Gemm", x, *classifier, output="logits", transB=1)
-        shapes |= {"pooled": ("B", 1280), "logits": ("B", 1000)}
-    outputs = {name: (TensorProto.FLOAT, shape) for name, shape in shapes.items()}
+    outputs = dict.fromkeys(wanted, (TensorProto.FLOAT, ("B", None, None, None)))
     images = {"images": (TensorProto.UINT8, ("B", "H", "W", 3))}
     return graph.model("efficientnet-lite0", images, outputs)
 

@@ -19,13 +19,11 @@ from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import SettingError
 from objectstates.features.backbones import FeatureMap
 
-Boxes = npt.NDArray[np.floating]
-"""(N, 4) x1, y1, x2, y2 in pixels."""
+Boxes = npt.NDArray[np.floating]  # (N, 4) x1, y1, x2, y2 in pixels
 
 Features = npt.NDArray[np.float32]
 
-GRID = 2
-"""Bins along each side of a box, as in the paper."""
+GRID = 2  # bins along each side of a box, as in the paper
 
 _BLOCK_BYTES = 64 << 20
 

@@ -31,8 +31,7 @@ from objectstates.features.backbones import FeatureMap, FeatureMaps, Frames, Ima
 from objectstates.features.feature_maps import HALF_MAX
 from objectstates.features.torch_feature_maps import PoolingStream, TorchFeatureMaps
 
-PART = 128
-"""Frames per run; more take memory, which the videos processed at the same time share."""
+PART = 128  # frames per run; more take memory, which the videos processed at the same time share
 
 COPY_THREADS = 4
 """Threads that copy frames to page-locked memory: one alone copies 20 frames in a millisecond."""
@@ -77,7 +76,7 @@ class TorchBackbone:
         network.eval().to(self._device, self._dtype, memory_format=torch.channels_last)
         self._forward = forward
         self._threads = threads
-        self._copies = _CopyStreams(self._device) if self._cuda else None
+        self._uploads = _UploadStream(self._device) if self._cuda else None
         self._pooling = PoolingStream(self._device, threads)
         self._kept: WeakSet[TorchFeatureMaps] = WeakSet()
         self._graphs: dict[tuple[int, ...], _CapturedRun | None] = {}
@@ -89,18 +88,13 @@ class TorchBackbone:
         import torch
 
         check_images(images)
-        size = (images.shape[1], images.shape[2])
-        values = torch.empty(self._map_shape(len(images), size), pin_memory=self._cuda)
         with torch.inference_mode(), cpu_threads(self._threads):
-            for start in range(0, len(images), PART):
-                maps = self._map(self._upload(images[start : start + PART]))
-                if self._copies is None:
-                    values[start : start + PART] = maps
-                else:
-                    self._copies.download(maps.float(), values[start : start + PART])
-        if self._copies is not None:
-            self._copies.wait()
-        return (FeatureMap(values.numpy(), self.strides[0], size),)
+            parts = [
+                self._map(self._upload(images[start : start + PART])).float().cpu()
+                for start in range(0, len(images), PART)
+            ]
+        size = (images.shape[1], images.shape[2])
+        return (FeatureMap(torch.cat(parts).numpy(), self.strides[0], size),)
 
     def device_maps(self, frames: Frames) -> FeatureMaps:
         """See `Backbone.device_maps`; on a GPU this returns before the work enqueued is done.
@@ -132,9 +126,9 @@ class TorchBackbone:
         """Frames as (B, H, W, 3) bytes on the device."""
         import torch
 
-        if self._copies is None:
+        if self._uploads is None:
             return torch.from_numpy(np.stack(list(frames)))
-        return self._copies.upload(frames)
+        return self._uploads.upload(frames)
 
     def _map(self, frames: Any) -> Any:
         """(B, H, W, 3) bytes to the (B, h, w, C) map, on the network's device.
@@ -195,17 +189,17 @@ def _capture(work: Callable[[Any], Any], example: Any) -> _CapturedRun | None:
     return _CapturedRun(graph, given, result)
 
 
-class _CopyStreams:
-    """Copies to and from a GPU that overlap with its work: one CUDA stream each way.
+class _UploadStream:
+    """CUDA stream for copies of frames that overlap with the network's work.
 
-    Frames are uploaded through two page-locked buffers, used in turn.
+    Frames pass through two page-locked buffers, used in turn.
     """
 
     def __init__(self, device: Any) -> None:
         import torch
 
         self._device = device
-        self._up, self._down = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        self._up = torch.cuda.Stream(device)
         self._buffers: list[Any] = [None, None]
         self._free = [torch.cuda.Event(), torch.cuda.Event()]
         self._turn = 0
@@ -245,19 +239,6 @@ class _CopyStreams:
 
     def _to_device(self, staged: Any) -> Any:
         return staged.to(self._device, non_blocking=True)
-
-    def download(self, maps: Any, out: Any) -> None:
-        """Enqueue the copy of ``maps`` to the page-locked ``out``."""
-        import torch
-
-        self._down.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(self._down):
-            out.copy_(maps, non_blocking=True)
-        maps.record_stream(self._down)
-
-    def wait(self) -> None:
-        """Until all downloads are done."""
-        self._down.synchronize()
 
 
 def fill(out: Images, frames: Frames, threads: ThreadPoolExecutor) -> None:

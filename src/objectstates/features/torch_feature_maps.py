@@ -22,8 +22,7 @@ from objectstates.features.backbones import FeatureMap
 from objectstates.features.feature_maps import HostFeatureMaps
 from objectstates.features.roi_pooling import GRID, Boxes, Features, enlarge_and_clip
 
-BLOCK_BYTES = 256 << 20
-"""Of maps and weights in single precision that are pooled at a time."""
+BLOCK_BYTES = 256 << 20  # of maps and weights in single precision that are pooled at a time
 
 
 class TorchFeatureMaps:

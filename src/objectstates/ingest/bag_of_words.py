@@ -26,9 +26,7 @@ from objectstates.features.codebook import (
 )
 from objectstates.ingest.observe import StoredObservation
 
-WORDS = {"hof": 2000, "conv": 1000}
-"""Sizes of the codebooks, the paper's."""
-
+WORDS = {"hof": 2000, "conv": 1000}  # sizes of the codebooks, the paper's
 SAMPLED_AT_ONCE = 50_000  # descriptors
 
 

@@ -354,11 +354,9 @@ class _Tables:
     def __init__(self, backbone: Backbone, scratch: Path | None) -> None:
         channels = dict(zip(backbone.strides, backbone.channels, strict=True))
         pooled = [channels[stride] for stride in backbone.appearance_strides]
-        self._frame_size = backbone.channels[-1]
-        self._scratch = scratch
-        self._spans = self._table(2, np.float64)
-        self._scores = self._table(1, np.float64)
-        self._features = self._table(GRID**2 * sum(pooled), np.float32)
+        self._frame_size, self._scratch = backbone.channels[-1], scratch
+        self._span, self._score = self._table(2, np.float64), self._table(1, np.float64)
+        self._feature = self._table(GRID**2 * sum(pooled), np.float32)
         self._boxes = self._table(5, np.float64)
         self._box_offsets = [0]
         self._hof, self._hof_time = self._table(HOF_DIM, np.float16), self._table(1, np.float64)
@@ -379,11 +377,10 @@ class _Tables:
     def add_tracklet(
         self, piece: TrackPiece, feature: Floats32, scale: tuple[float, float]
     ) -> None:
-        self._spans.extend([piece.start, piece.end])
-        self._scores.extend([piece.score])
-        self._features.extend(feature)
-        boxes = piece.boxes * np.array([*scale, *scale])
-        self._boxes.extend(np.column_stack([piece.times, boxes]))
+        self._span.extend([piece.start, piece.end])
+        self._score.extend([piece.score])
+        self._feature.extend(feature)
+        self._boxes.extend(np.column_stack([piece.times, piece.boxes * np.array([*scale, *scale])]))
         self._box_offsets.append(len(self._boxes))
 
     def add_hof(self, time: float, hof: Floats32) -> None:
@@ -401,9 +398,9 @@ class _Tables:
             chunks.extend(np.concatenate(pair, axis=1))
         return Observation(
             span=np.array([start, end]),
-            tracklet_span=self._spans.read(),
-            tracklet_score=self._scores.read()[:, 0],
-            tracklet_feature=self._features,
+            tracklet_span=self._span.read(),
+            tracklet_score=self._score.read()[:, 0],
+            tracklet_feature=self._feature,
             boxes=self._boxes.read(),
             box_offsets=np.array(self._box_offsets, np.int64),
             chunk_span=chunk_intervals(start, end),

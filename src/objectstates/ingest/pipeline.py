@@ -1,7 +1,7 @@
 """From video files to a corpus: `ingest_to` writes one, `ingest` returns one in memory.
 
-The road of a clip: ``video/reader.py`` reads its frames; ``observe.py`` runs the detector
-(``detect/registry.py``), the tracker (``track/tracker.py``, which also cuts tracks into tracklets)
+Steps for a clip: ``video/reader.py`` reads its frames; ``observe.py`` runs the detector
+(``detect/registry.py``), the tracker (``track/``, where tracks are also cut into tracklets)
 and the backbone (``features/registry.py``) on them, in parallel over clips, and puts the result in
 the cache; here the results of all clips become the tables of one corpus. With ``chunks="paper"``
 the chunk features are bags of words (``bag_of_words.py``).
@@ -45,7 +45,6 @@ from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
 VERSION = 2  # of observations, part of cache keys: raise it when their content may change
-
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
 
 

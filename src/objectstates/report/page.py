@@ -8,13 +8,13 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from objectstates import __version__
 from objectstates.base.errors import ReportError
 from objectstates.base.storage import write_atomically
 from objectstates.data.result import Result
@@ -158,7 +158,7 @@ def _render(
     rows = compare_with_baselines(result, result.corpus)
     precision = [*rows[-1:], *rows[:-1]]  # the result above the baselines
     return environment.get_template("page.html.j2").render(
-        version=__version__,
+        version=version("objectstates"),
         style=Markup((assets / "style.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
