@@ -1,6 +1,6 @@
 """Print the lowest declared version of each core dependency, as constraints for pip.
 
-    python -m tools.lowest_versions > lowest.txt && pip install -c lowest.txt .
+python -m tools.lowest_versions > lowest.txt && pip install -c lowest.txt .
 """
 
 from __future__ import annotations
