@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from objectstates.ingest.pipeline import Report
 
 
+# long: most of it declares the options
 def ingest(
     call: typer.Context,
     videos: Videos = None,
