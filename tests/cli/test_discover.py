@@ -40,10 +40,7 @@ def words(folder, out, *more):
     ]  # fmt: skip
 
 
-def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, monkeypatch):
-    shown = []
-    monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or True)
-    monkeypatch.setenv("DISPLAY", ":0")
+def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, shown):
     out = tmp_path / "out"
     code, text, _ = run(*words(folder, out, "--truth", folder / "truth.csv", "--open"))
     assert code == 0

@@ -1,11 +1,11 @@
 """Every command and every Python example of the documentation runs, in order, page by page.
 
-A page starts in a folder of its own, with the files that it speaks of: ``my_videos/``,
-``more_videos/``, ``labels.json``, ``other_labels.json`` and ``truth.csv``; the pages in `FURTHER`
-also with ``drawer.npz``, ``my_corpus/`` and ``my_result/``. What is left out, visibly:
+Each page runs in its own folder, with the files that the pages mention: ``my_videos/``,
+``more_videos/``, ``labels.json``, ``other_labels.json`` and ``truth.csv``. The pages in `FITTED`
+also get ``drawer.npz``, ``my_corpus/`` and ``my_result/``. Not run are
 
 * commands in `NOT_RUN`, for the reasons given there;
-* what says ``# needs`` something, in a line of the shell or anywhere in a block of Python.
+* shell lines and Python blocks with a comment ``# needs ...``.
 """
 
 import json
@@ -17,34 +17,39 @@ from pathlib import Path
 import pytest
 
 from objectstates import JointDiscovery
+from objectstates.base.cache import cache_folder
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.video.clip_list import find_clips
 
 ROOT = Path(__file__).parents[2]
 CLIPS = ROOT / "src" / "objectstates" / "demo"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FURTHER = ("commands/", "evaluation", "export", "report", "scale")
-NOT_RUN = {"make": "works in an environment of its own", "pip": "installs"}
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+SIMULATED = ROOT / "benchmarks" / "simulated" / "README.md"  # its commands need a simulator
+FITTED = ("commands/", "evaluation", "export", "report", "scale")
+NOT_RUN = {"make": "creates an environment", "pip": "installs packages"}
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """The language and the text of the blocks to run."""
+    """Language and text of the blocks to run."""
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
 def shell_lines(text: str) -> list[list[str]]:
-    """The words of every command that is to be run."""
+    """The words of every command to run."""
     lines = text.replace("\\\n", " ").splitlines()
     commands = [shlex.split(line, comments=True) for line in lines if "# needs" not in line]
     return [words for words in commands if words and words[0] not in NOT_RUN]
 
 
-def labels(folder: Path, clips: list[str], times: list[float]) -> dict:
-    """COCO labels of moments of the demo's clips, from their truth."""
-    moments = [(clip, time) for clip in clips for time in times]
+def labels(folder: Path, clips: list[str], times: list[float]) -> dict[str, object]:
+    """COCO labels of the demo's clips at some times (s), from their truth."""
+    frames = [(clip, time) for clip in clips for time in times]
     annotations = []
-    for number, (clip, time) in enumerate(moments):
+    for number, (clip, time) in enumerate(frames):
         truth = json.loads((CLIPS / f"{clip}.json").read_text())
         x1, y1, x2, y2 = truth["object"]["box"][round(time * truth["fps"])]
         box = [x1, y1, x2 - x1, y2 - y1]
@@ -52,7 +57,7 @@ def labels(folder: Path, clips: list[str], times: list[float]) -> dict:
     return {
         "images": [
             {"id": number, "video": f"{folder.name}/{clip}.mp4", "time": time}
-            for number, (clip, time) in enumerate(moments)
+            for number, (clip, time) in enumerate(frames)
         ],
         "annotations": annotations,
         "categories": [{"id": 1, "name": "drawer"}],
@@ -60,17 +65,8 @@ def labels(folder: Path, clips: list[str], times: list[float]) -> dict:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    """Shared by all pages: what one has seen of a clip need not be seen again by the next."""
-    folder = tmp_path_factory.getbasetemp() / "graphs"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OBJECTSTATES_CACHE", str(folder))
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory, cache):
-    """A folder with all that pages speak of."""
+def prepared(tmp_path_factory):
+    """A folder with the files that the pages mention."""
     root = tmp_path_factory.mktemp("prepared")
     names = {"my_videos": ("drawer_06", "drawer_07", "drawer_13"), "more_videos": ("drawer_16",)}
     truth = ["clip,action_start,action_end"]
@@ -86,17 +82,17 @@ def prepared(tmp_path_factory, cache):
     (root / "other_labels.json").write_text(json.dumps(labels(more, ["drawer_16"], [1, 5])))
     shutil.copy(CLIPS / "drawer.npz", root)
     settings = IngestSettings(detector=f"fewshot:{root / 'drawer.npz'}", object_name="drawer")
-    corpus, _ = ingest(find_clips([mine]), settings, cache=cache / "ingest")
+    corpus, _ = ingest(find_clips([mine]), settings, cache=cache_folder() / "ingest")
     corpus.save(root / "my_corpus")
     JointDiscovery().fit(corpus).save(root / "my_result")
     return root
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_says_can_be_done(page, prepared, tmp_path, monkeypatch, run):
-    further = any(str(page.relative_to(ROOT)).startswith(f"docs/{start}") for start in FURTHER)
+def test_commands_and_examples_of_a_page_run(page, prepared, tmp_path, monkeypatch, run):
+    fitted = any(str(page.relative_to(ROOT)).startswith(f"docs/{start}") for start in FITTED)
     for entry in prepared.iterdir():
-        if further or entry.name not in ("drawer.npz", "my_corpus", "my_result"):
+        if fitted or entry.name not in ("drawer.npz", "my_corpus", "my_result"):
             (shutil.copytree if entry.is_dir() else shutil.copy)(entry, tmp_path / entry.name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
@@ -107,12 +103,12 @@ def test_what_a_page_says_can_be_done(page, prepared, tmp_path, monkeypatch, run
                 exec(compile(text, str(page), "exec"), names)
             continue
         for words in shell_lines(text):
-            assert words[0] == "objectstates", f"{words[0]} is neither ours nor in NOT_RUN"
+            assert words[0] == "objectstates", f"{words[0]} is neither objectstates nor in NOT_RUN"
             code, _, err = run(*words[1:])
             assert code == 0, f"{shlex.join(words)}: {err}"
 
 
-def test_commands_are_found_and_left_out_only_by_the_rule():
+def test_only_commands_that_need_something_are_left_out():
     found = [line for page in PAGES for lang, text in blocks(page) if lang == "sh"
              for line in shell_lines(text)]  # fmt: skip
     assert {"discover", "ingest", "fit", "predict", "inspect", "report", "export", "demo"} <= {
@@ -122,15 +118,34 @@ def test_commands_are_found_and_left_out_only_by_the_rule():
     assert shell_lines(text) == [["objectstates", "a", "b"]]
 
 
-def test_pages_of_commands_say_what_help_says():
+def test_command_pages_agree_with_help():
     from tools.command_pages import OUT, pages
 
     written = {path.name: path.read_text(encoding="utf-8") for path in OUT.glob("*.md")}
     assert written == pages(), "run python -m tools.command_pages"
 
 
-def test_links_lead_somewhere():
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if not target.startswith("http"):
-                assert (page.parent / target).exists(), f"{page}: {target}"
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {
+        re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+@pytest.mark.parametrize("page", [*PAGES, SIMULATED], ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_have_targets(page):
+    for target, anchor in re.findall(r"\]\(([^)#]*)(#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            path = page.parent / target if target else page
+            assert path.exists(), target
+            assert not anchor or anchor[1:] in anchors(path), target + anchor
+
+
+def test_files_that_the_contributors_guide_names_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w.]+/[\w./]*\.(?:py|md|toml))`", text)
+    assert len(paths) > 20
+    places = (ROOT, ROOT / "src" / "objectstates")
+    assert [path for path in paths if not any((place / path).exists() for place in places)] == []

@@ -32,10 +32,8 @@ def clip(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def observed(clip, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
-        backbone = Lite0()
+def observed(clip):
+    backbone = Lite0()
 
     def call(settings=None, span=clip[0], **options):
         return observe(span, clip[1], backbone, settings or ObserveSettings(), **options)

@@ -65,13 +65,6 @@ def folder(tmp_path_factory):
     return root
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    """The graph of the backbone is shared by all tests; what ingest keeps is not."""
-    shared = tmp_path_factory.getbasetemp() / "graphs"
-    monkeypatch.setenv("OBJECTSTATES_CACHE", str(shared))
-
-
 def videos_of(folder: Path):
     return find_clips(sorted(folder.glob("*.mp4")))
 
@@ -85,10 +78,8 @@ def files(path: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def ingested(folder, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
-        return ingest(videos_of(folder), with_boxes(folder))
+def ingested(folder):
+    return ingest(videos_of(folder), with_boxes(folder))
 
 
 def test_videos_become_clips_with_tracklets_and_chunks(ingested):

@@ -47,7 +47,7 @@ class Nodes:
 
 
 @pytest.fixture(scope="package")
-def started(tmp_path_factory):
+def started():
     ray = pytest.importorskip("ray", reason="needs Ray: pip install 'objectstates[ray]'")
     # A start that hangs ends in the traceback of every thread, and ends the run.
     faulthandler.dump_traceback_later(ALL_SECONDS, exit=True)
@@ -55,8 +55,6 @@ def started(tmp_path_factory):
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # others may fill this machine's memory
-        # The graph of the backbone, which workers on all nodes read.
-        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
         try:
             nodes = Nodes()
         except Exception as problem:  # Ray's own: nothing of ours has run yet
@@ -82,6 +80,26 @@ def nodes(started):
     ray.shutdown()
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+class Occupant:
+    """An actor that only occupies a core."""
+
+    def is_up(self):
+        return True
+
+
+@pytest.fixture
+def occupied(connected, monkeypatch):
+    """A cluster without a free core; waiting for one is given up soon."""
+    import ray
+
+    monkeypatch.setattr("objectstates.parallel.ray_pool.PLACING_SECONDS", 3.0)
+    occupants = [ray.remote(num_cpus=1)(Occupant).remote() for _ in range(3)]
+    assert ray.get([occupant.is_up.remote() for occupant in occupants], timeout=60) == [True] * 3
+    yield connected
+    for occupant in occupants:
+        ray.kill(occupant)
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ def test_a_fit_in_processes_finds_what_threads_find_and_a_death_leaves_no_files(
     assert there.n_iter_ == here.n_iter_
 
     def kill_one(progress):
-        os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+        multiprocessing.active_children()[0].kill()
 
     with pytest.raises(WorkerError, match="died with exit code -9"):
         fit(2, kill_one)

@@ -45,7 +45,7 @@ def test_outcomes_come_in_order_whatever_the_processes(processes):
     assert sorted(seen) == [0, 1, 2, 3, 4]
 
 
-class Unmakeable:
+class Unmakeable(Squarer):
     def __init__(self):
         raise VideoError("no such detector")
 
@@ -58,7 +58,7 @@ def test_a_worker_that_cannot_be_made_says_why(processes):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_ticks_are_counted(processes):
-    ticks = []
+    ticks: list[int] = []
     run_all(Squarer, [1, 2, 3], processes=processes, on_ticks=ticks.append)
     assert ticks[-1] == 3
 
@@ -67,7 +67,7 @@ def test_a_dead_process_takes_nothing_with_it(tmp_path):
     make = partial(Squarer, tmp_path)
     outcomes = run_all(make, [1, "dies once", 2, "dies", 3], processes=2)
     assert [o.value for o in outcomes] == [1, "alive", 4, None, 9]
-    assert "died twice" in outcomes[3].failure
+    assert "died twice" in str(outcomes[3].failure)
 
 
 def test_an_exception_of_the_watcher_stops_the_work():

@@ -11,7 +11,6 @@ from objectstates import Corpus, JointDiscovery
 from objectstates.base.errors import CorpusError, SettingError, VideoError
 from objectstates.data.result import Result
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.parallel import ray_pool
 from objectstates.parallel.ray_actors import RayActors, Replay
 from tests.parallel.test_actors import Sum, makers
 
@@ -69,23 +68,12 @@ def test_an_actor_that_always_dies_or_cannot_be_created_is_an_error(connected, t
         actors.call("add", [(1,)] * 2)
 
 
-def test_no_room_for_actors_is_an_error(connected, monkeypatch, tmp_path):
-    monkeypatch.setattr(ray_pool, "PLACING_SECONDS", 3.0)
-
-    @ray.remote(num_cpus=1)
-    class Other:
-        def here(self):
-            return True
-
-    others = [Other.remote() for _ in range(3)]
-    assert ray.get([other.here.remote() for other in others], timeout=60) == [True] * 3
+def test_no_room_for_actors_is_an_error(occupied, tmp_path):
     small_corpus().save(tmp_path / "corpus")
     with pytest.raises(SettingError, match=r"of 2 shards found no room .* fewer `shards`"):
         JointDiscovery().fit_folder(
             tmp_path / "corpus", shards=2, scratch=tmp_path, ray_address="auto"
         )
-    for other in others:
-        ray.kill(other)
 
 
 def small_corpus() -> Corpus:

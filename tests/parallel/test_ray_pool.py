@@ -3,6 +3,7 @@
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -34,22 +35,23 @@ class Slow:
 
 
 def test_outcomes_failures_and_deaths_are_those_of_local_processes(nodes, tmp_path):
-    ticks, items = [], [3, "bad", "dies once", "bug", "dies", 5]
+    ticks: list[int] = []
+    items = [3, "bad", "dies once", "bug", "dies", 5]
     make = partial(Squarer, tmp_path)
     outcomes = run_all(make, items, ray_address=nodes.address, on_ticks=ticks.append)
     assert [o.value for o in outcomes] == [9, None, "alive", None, None, 25]
     assert outcomes[1].failure == "cannot be squared"
     assert outcomes[3].failure == "unexpected ZeroDivisionError: oops"
-    assert "died twice" in outcomes[4].failure
+    assert "died twice" in str(outcomes[4].failure)
     assert ticks == sorted(ticks)
     assert ticks[-1] >= 1
 
 
-class OnlyHere:
+class OnlyHere(Squarer):
     """Of a module that the other machines do not have."""
 
 
-class Broken:
+class Broken(Squarer):
     def __init__(self):
         raise RuntimeError("no such library")
 
@@ -61,7 +63,7 @@ def test_workers_that_cannot_be_made_say_why_and_leave_no_core_taken(connected, 
         run_all(Broken, [1, 2, 3], ray_address="auto")
     monkeypatch.setattr(OnlyHere, "__module__", "only_here")
     module = ModuleType("only_here")
-    module.OnlyHere = OnlyHere
+    vars(module)["OnlyHere"] = OnlyHere
     monkeypatch.setitem(sys.modules, "only_here", module)
     with pytest.raises(SettingError, match=r"do not start .*only_here.* installed on all its mach"):
         run_all(OnlyHere, [1, 2, 3], ray_address="auto")
@@ -71,7 +73,9 @@ def test_workers_that_cannot_be_made_say_why_and_leave_no_core_taken(connected, 
 
 
 def test_at_most_one_item_a_core_is_in_work_and_a_lost_node_loses_none(connected, monkeypatch):
-    at_a_time, lost, seen = [], [], []
+    at_a_time: list[int] = []
+    lost: list[int] = []
+    seen: list[int] = []
     submit, wait = ray_pool._Workers.submit, ray_pool._Workers.wait
 
     def counted_submit(workers, index, item):
@@ -95,27 +99,17 @@ def test_at_most_one_item_a_core_is_in_work_and_a_lost_node_loses_none(connected
         Slow, list(range(40)), ray_address="auto", on_ticks=lose_a_node,
         on_done=lambda index, _: seen.append(index),
     )  # fmt: skip
-    assert [o.value[0] for o in outcomes] == [n * n for n in range(40)]
+    values = [o.value for o in outcomes if o.value is not None]
+    assert [value for value, _ in values] == [n * n for n in range(40)]
     assert sorted(seen) == list(range(40))
     assert len(lost) == 1
     assert max(at_a_time) == 3
-    assert len({o.value[1] for o in outcomes}) >= 2
+    assert len({node for _, node in values}) >= 2
 
 
-def test_no_room_for_workers_is_an_error(connected, monkeypatch):
-    monkeypatch.setattr(ray_pool, "PLACING_SECONDS", 3.0)
-
-    @ray.remote(num_cpus=1)
-    class Other:
-        def here(self):
-            return True
-
-    others = [Other.remote() for _ in range(3)]
-    assert ray.get([other.here.remote() for other in others], timeout=60) == [True] * 3
+def test_no_room_for_workers_is_an_error(occupied):
     with pytest.raises(SettingError, match="no worker found room on the Ray cluster within 3 s"):
         run_all(Squarer, [1, 2], ray_address="auto")
-    for other in others:
-        ray.kill(other)
 
 
 def test_an_address_without_a_cluster_is_named(nodes):
@@ -225,7 +219,8 @@ def test_videos_become_the_same_bytes_everywhere(nodes, videos, serial, tmp_path
 def test_a_node_killed_in_mid_ingest_costs_nothing(
     connected, videos, serial, tmp_path, monkeypatch
 ):
-    lost, before = [], {}
+    lost: list[int] = []
+    before: dict[Path, tuple[int, int]] = {}
     wait = ray_pool._Workers.wait
 
     def watched(workers):

@@ -19,33 +19,24 @@ from objectstates.data.corpus import Corpus
 from objectstates.data.result import Result
 from objectstates.data.truth import read_truth
 from objectstates.discovery.estimator import JointDiscovery
-from objectstates.discovery.solver_runs import FitProgress
-from objectstates.ingest.pipeline import IngestSettings, Progress, Report, ingest_to
+from objectstates.ingest.pipeline import IngestSettings, Report, ingest_to
 from objectstates.parallel.pool import default_processes
 from objectstates.video.clip_list import find_clips
 
 
 class Monitor(Protocol):
-    """Receives the progress of `discover`; by default it ignores it.
+    """Receives the progress of `discover`; by default it ignores it."""
 
-    Each stage runs within a context, whose value is called with the stage's progress.
-    """
-
-    def ingesting(self) -> AbstractContextManager[Callable[[Progress], None] | None]:
+    def stage(self, name: str) -> AbstractContextManager[Callable[..., None] | None]:  # noqa: ARG002
+        """A context around the stage "ingest", "fit" or "report"; its value gets the progress."""
         return nullcontext()
 
     def ingested(self, corpus: Corpus, report: Report) -> None:  # noqa: ARG002
         """Called after ingest, with the corpus without its features."""
         return
 
-    def fitting(self) -> AbstractContextManager[Callable[[FitProgress], None] | None]:
-        return nullcontext()
-
-    def reporting(self) -> AbstractContextManager[Callable[[int, int], None] | None]:
-        return nullcontext()
-
-    def finished(self, reused: Mapping[str, bool]) -> None:  # noqa: ARG002
-        """Called in the end; whether the stages "fit" and "report" were up to date."""
+    def finished(self, result: Result, reused: Mapping[str, bool]) -> None:  # noqa: ARG002
+        """Called in the end; ``reused`` tells whether "fit" and "report" were up to date."""
         return
 
 
@@ -112,7 +103,7 @@ def discover(
     if scratch is not None:
         scratch = make_folder(Path(scratch), "scratch")
     workspace = Workspace(out)
-    with monitor.ingesting() as ingest_progress:
+    with monitor.stage("ingest") as progress:
         corpus, report = ingest_to(
             workspace.corpus,
             spans,
@@ -121,10 +112,10 @@ def discover(
             **ingest_means(cache, no_cache, processes),
             ray_address=address,
             strict=strict,
-            progress=ingest_progress,
+            progress=progress,
         )
     monitor.ingested(corpus, report)
-    with monitor.fitting() as fit_progress:
+    with monitor.stage("fit") as progress:
         result, fit_reused = workspace.fit(
             model,
             shards=n_shards,
@@ -132,13 +123,11 @@ def discover(
             processes=shards if engine == "processes" else 1,
             ray_address=address,
             configuration=configuration,
-            callback=fit_progress,
+            callback=progress,
         )
-    with monitor.reporting() as report_progress:
-        report_reused = workspace.write_report(
-            result, processes=processes, progress=report_progress
-        )
-    monitor.finished({"fit": fit_reused, "report": report_reused})
+    with monitor.stage("report") as progress:
+        report_reused = workspace.write_report(result, processes=processes, progress=progress)
+    monitor.finished(result, {"fit": fit_reused, "report": report_reused})
     return result
 
 
@@ -156,12 +145,9 @@ def model_from(options: Mapping[str, Any]) -> JointDiscovery:
 
 
 def ingest_means(cache: str | Path | None, no_cache: bool, processes: int | None) -> dict[str, Any]:
-    """The arguments of ingest that do not change the corpus, with their defaults for users."""
-    folder = Path(cache) if cache else cache_folder() / "ingest"
-    return {
-        "cache": None if no_cache else folder,
-        "processes": processes or default_processes(),
-    }
+    """The cache folder and the number of processes of ingest, with their defaults."""
+    folder = None if no_cache else Path(cache or cache_folder() / "ingest")
+    return {"cache": folder, "processes": processes or default_processes()}
 
 
 def _arguments(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Folders and files on disk that are either whole or not there, and folders' JSON headers."""
+"""Atomic writing of files and folders, and artefact folders with a JSON header."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from objectstates.base.errors import ObjectStatesError, StorageError
 
 @dataclass(frozen=True)
 class Artefact:
-    """A kind of folder that we write.
+    """A kind of artefact folder.
 
-    header : its JSON file, which has a ``format_version``; ``files`` are all others it may have.
+    header : its JSON file, with a ``format_version``; ``files`` are all other names in the folder.
     """
 
     header: str
@@ -28,10 +28,9 @@ class Artefact:
     error: type[ObjectStatesError]
 
     def check_target(self, path: str | Path) -> Path:
-        """The real place of ``path``, once it is sure that writing there costs the user nothing.
+        """Resolve the path; raise unless it is safe to overwrite.
 
-        Only an empty folder, or one that holds an artefact of this kind and nothing else, may be
-        replaced.
+        Only an empty folder, or an artefact of this kind without other files, may be replaced.
         """
         try:
             place = Path(path).resolve()
@@ -44,7 +43,7 @@ class Artefact:
         )
 
     def is_ours(self, place: Path) -> bool:
-        """Whether the folder is empty, or an artefact of this kind and nothing else."""
+        """Whether the folder is empty, or an artefact of this kind without other files."""
         names = {entry.name for entry in place.iterdir()} if place.is_dir() else {""}
         if not names:
             return True
@@ -68,7 +67,7 @@ class Artefact:
             raise self.error(f"cannot write {path}: {reason}") from problem
 
     def write_header(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write JSON that any reader takes: NaN, infinity and odd objects are refused."""
+        """Write the header as standard JSON, which has no NaN or infinity."""
         try:
             text = json.dumps({"format_version": self.version, **facts}, indent=1, allow_nan=False)
             (folder / self.header).write_text(text + "\n", encoding="utf-8")
@@ -76,7 +75,7 @@ class Artefact:
             raise self.error(f"{self.header} can hold plain JSON only: {problem}") from problem
 
     def read_header(self, folder: Path) -> dict[str, Any]:
-        """The JSON header, once it is sure that this code knows the format."""
+        """The JSON header; raise unless its format version is known."""
         path = folder / self.header
         try:
             header = json.loads(path.read_text(encoding="utf-8"))

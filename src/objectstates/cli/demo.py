@@ -7,9 +7,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from objectstates.cli.discover import discover, run
+from objectstates.cli.options import flag
 from objectstates.cli.output import show_page
 from objectstates.cli.settings_file import options_of
 
@@ -17,12 +16,10 @@ CLIPS = "demo"  # a folder of this package, made by tools/demo_clips.py
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="Folder for the corpus, the result and the report.")
-    ] = Path("objectstates-demo"),
-    no_open: Annotated[
-        bool, typer.Option("--no-open", help="Do not open the report in a browser.")
-    ] = False,
+    out: Annotated[Path, flag("Folder for the corpus, the result and the report.")] = Path(
+        "objectstates-demo"
+    ),
+    no_open: Annotated[bool, flag("Do not open the report in a browser.", "--no-open")] = False,
 ) -> None:
     """Find when a simulated robot opens a drawer in the shipped clips; compare with baselines."""
     begun = time.perf_counter()
@@ -36,4 +33,4 @@ def demo(
     found.show(json=False)
     print(f"total time: {time.perf_counter() - begun:.0f} s")
     if not no_open:
-        show_page(found.report)
+        show_page(found.page)

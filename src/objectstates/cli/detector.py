@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from objectstates.cli.options import ObjectName, Seed
+from objectstates.cli.options import ObjectName, Seed, flag
 from objectstates.cli.output import Command, show
 
 detector_commands = typer.Typer(
@@ -19,7 +19,7 @@ Labels = Annotated[Path, typer.Argument(help="Boxes in COCO format.")]
 @detector_commands.command(cls=Command)
 def train(
     labels: Labels,
-    out: Annotated[Path, typer.Option(help="The model file to write.")],
+    out: Annotated[Path, flag("The model file to write.")],
     object_name: ObjectName = None,
     seed: Seed = 0,
 ) -> None:
@@ -35,7 +35,7 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="The model file that train wrote.")],
     labels: Labels,
     object_name: ObjectName = None,
-    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    json: Annotated[bool, flag("Print as JSON.", "--json")] = False,
 ) -> None:
     """Compute average precision, and recall at the low threshold that ingest uses."""
     from objectstates.detect import fewshot, metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,13 +13,14 @@ import typer
 
 from objectstates.cli.fit import certificate, fit, reduction
 from objectstates.cli.ingest import ingest, warn_of_problems
-from objectstates.cli.options import AsJson, Seed, Videos
+from objectstates.cli.options import AsJson, Seed, Videos, flag
 from objectstates.cli.output import (
     complain,
     make_table,
     number,
     print_table,
     printable,
+    show,
     show_page,
     warnings_in_a_line,
 )
@@ -30,30 +31,27 @@ from objectstates.cli.settings_file import OF_ONE_RUN, Config, Paper, effective,
 if TYPE_CHECKING:
     from objectstates.data.corpus import Corpus
     from objectstates.data.result import Result
-    from objectstates.discovery.solver_runs import FitProgress
-    from objectstates.ingest.pipeline import Progress, Report
+    from objectstates.ingest.pipeline import Report
 
 
 @runs_stages({"ingest": ingest, "fit": fit, "report": report})
 def discover(
     call: typer.Context,
     videos: Videos = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the corpus, the result and the report.")
-    ] = ...,  # type: ignore[assignment]
+    out: Annotated[Path, flag("Folder for the corpus, the result and the report.")] = ...,  # type: ignore[assignment]
     truth: Annotated[
         Path | None,
-        typer.Option(
-            help="Annotations to compare with: a CSV clip,action_start,action_end or a folder "
+        flag(
+            "Annotations to compare with: a CSV clip,action_start,action_end or a folder "
             "with a JSON file per clip."
         ),
     ] = None,
     seed: Seed = 0,
     device: Annotated[
-        str, typer.Option(help="Device of torch models and of the fit: cpu or cuda (a GPU).")
+        str, flag("Device of torch models and of the fit: cpu or cuda (a GPU).")
     ] = "cpu",
     strict: Annotated[
-        bool, typer.Option(help="Stop if a video cannot be read or a clip admits no labelling.")
+        bool, flag("Stop if a video cannot be read or a clip admits no labelling.")
     ] = False,
     paper: Paper = False,
     config: Config = None,
@@ -70,45 +68,50 @@ def discover(
         complain("interrupted: the same command goes on from here")
         sys.exit(130)
     found.show(json)
-    if options["open_page"] and not show_page(found.report):
-        complain(f"there is no desktop to show {found.report} on")
+    if options["open_page"] and not show_page(found.page):
+        complain(f"there is no desktop to show {found.page} on")
 
 
-class Found:
-    """The outcome of a discovery, as a table or as JSON.
+class Terminal:
+    """Shows the progress and the outcome of a discovery (an ``app.discover.Monitor``)."""
 
-    ingested : the counts of ingest; ``reused`` names the stages that were up to date.
-    """
+    def __init__(self, out: Path) -> None:
+        self.out, self.page = out, out / "report.html"
 
-    def __init__(
-        self, out: Path, corpus: Corpus, result: Result, ingested: Report, reused: list[str]
-    ) -> None:
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Callable[..., None]]:
+        display: Any = {"ingest": ingest_bar, "fit": fit_line, "report": report_bar}[name]
+        with warnings_in_a_line(), display() as progress:
+            yield progress
+
+    def ingested(self, corpus: Corpus, report: Report) -> None:
+        self.corpus, self.ingest = corpus, report
+        warn_of_problems(report)
+
+    def finished(self, result: Result, reused: Mapping[str, bool]) -> None:
         from objectstates.app.inspection import describe_beside_baselines, describe_clips
 
-        self.out, self.result, self.ingested, self.reused = out, result, ingested, reused
-        self.clips = describe_clips(result)
-        self.precision = describe_beside_baselines(result, corpus)
-
-    @property
-    def report(self) -> Path:
-        return self.out / "report.html"
+        reused = {"ingest": self.ingest.observed == 0, **reused}
+        self.reused = sorted(name for name, is_reused in reused.items() if is_reused)
+        self.result, self.clips = result, describe_clips(result)
+        self.precision = describe_beside_baselines(result, self.corpus)
 
     def show(self, json: bool) -> None:
+        """Print the outcome as JSON or as tables."""
+        summary = self.result.summary
         if json:
-            from json import dumps
-
-            print(dumps(self.facts(), indent=1))
+            show(self.facts(), True)
             return
         print_table(_clip_table(self.clips))
-        if aside := [printable(clip.clip) for clip in self.result.set_aside]:
-            print(f"outlier clips, not learned from: {', '.join(aside)}")
+        if outliers := [printable(clip.clip) for clip in self.result.set_aside]:
+            print(f"outlier clips, not learned from: {', '.join(outliers)}")
         if self.precision:
             print_table(_precision_table(self.precision))
-        if "duality_gap" in self.result.summary:
-            print(certificate(self.result.summary))
-        if "reduced" in self.result.summary:
-            print(reduction(self.result.summary))
-        print(f"report: {printable(str(self.report))}")
+        if "duality_gap" in summary:
+            print(certificate(summary))
+        if "reduced" in summary:
+            print(reduction(summary))
+        print(f"report: {printable(str(self.page))}")
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -116,52 +119,23 @@ class Found:
             "precision": self.precision,
             "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
             "set_aside": [{"clip": s.clip, "reason": s.reason} for s in self.result.set_aside],
-            "failed": [f"{clip}: {reason}" for clip, reason in self.ingested.failed],
-            "observed": self.ingested.observed,
-            "from_cache": self.ingested.kept,
+            "failed": [f"{clip}: {reason}" for clip, reason in self.ingest.failed],
+            "observed": self.ingest.observed,
+            "from_cache": self.ingest.kept,
             "kept": self.reused,
             "corpus": str(self.out / "corpus"),
             "result": str(self.out / "result"),
-            "report": str(self.report),
+            "report": str(self.page),
         }
 
 
-class Terminal:
-    """Shows the progress of a discovery (an ``app.discover.Monitor``)."""
+def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Terminal:
+    """Call the facade with the options of the command."""
+    from objectstates.app.discover import discover as run_stages
 
-    corpus: Corpus
-    report: Report
-    reused: list[str]
-
-    @contextmanager
-    def ingesting(self) -> Iterator[Callable[[Progress], None]]:
-        with warnings_in_a_line(), ingest_bar() as progress:
-            yield progress
-
-    def ingested(self, corpus: Corpus, report: Report) -> None:
-        self.corpus, self.report = corpus, report
-        warn_of_problems(report)
-
-    @contextmanager
-    def fitting(self) -> Iterator[Callable[[FitProgress], None]]:
-        with warnings_in_a_line(), fit_line() as progress:
-            yield progress
-
-    def reporting(self) -> AbstractContextManager[Callable[[int, int], None]]:
-        return report_bar()
-
-    def finished(self, reused: Mapping[str, bool]) -> None:
-        reused = {"ingest": self.report.observed == 0, **reused}
-        self.reused = sorted(stage for stage, is_reused in reused.items() if is_reused)
-
-
-def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
-    """Discover with a progress display per stage."""
-    from objectstates.app.discover import discover as run_discovery
-
-    terminal = Terminal()
+    terminal = Terminal(out)
     unused = OF_ONE_RUN | {"videos", "object_name", "open_page"}
-    result = run_discovery(
+    run_stages(
         videos,
         out=out,
         object=options["object_name"],
@@ -169,7 +143,7 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
         configuration=effective("discover", options),
         **{name: value for name, value in options.items() if name not in unused},
     )
-    return Found(out, terminal.corpus, result, terminal.report, terminal.reused)
+    return terminal
 
 
 def _clip_table(clips: list[dict[str, Any]]) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from objectstates.cli.options import Processes, Seed
+from objectstates.cli.options import Processes, Seed, flag
 from objectstates.cli.output import complain, make_table, print_table, printable, warnings_in_a_line
 from objectstates.cli.progress import stage_lines, status_line
 
@@ -20,24 +20,17 @@ def reproduce(
     data: Annotated[
         Path, typer.Argument(help="The authors' release: a folder with features_<action>.mat.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the tables and the scores of each run.")],
-    rows: Annotated[
-        str, typer.Option(help="Rows of the table, such as f,iv; all unless given.")
-    ] = "",
+    out: Annotated[Path, flag("Folder for the tables and the scores of each run.")],
+    rows: Annotated[str, flag("Rows of the table, such as f,iv; all unless given.")] = "",
     actions: Annotated[
-        str, typer.Option(help="Actions, such as put_wheel; all in the folder unless given.")
+        str, flag("Actions, such as put_wheel; all in the folder unless given.")
     ] = "",
     nu: Annotated[
-        float,
-        typer.Option(
-            help="Weight of the coupling of states and action; the authors' code uses 0.5."
-        ),
+        float, flag("Weight of the coupling of states and action; the authors' code uses 0.5.")
     ] = 1.0,
-    runs: Annotated[
-        int, typer.Option(help="Number of runs over which random methods are averaged.")
-    ] = 10,
+    runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,
     seed: Seed = 0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Repeat runs whose scores exist.")] = False,
+    fresh: Annotated[bool, flag("Repeat runs whose scores exist.", "--fresh")] = False,
 ) -> None:
     """Compute the paper's Table 1 from the authors' features; compare with the paper's numbers."""
     from objectstates.discovery.estimator import JointDiscovery
@@ -54,7 +47,7 @@ def reproduce(
             actions=_words(actions),
             settings=settings,
             fresh=fresh,
-            watch=lambda action, method: update(f"{action}: {method}"),
+            progress=lambda action, method: update(f"{action}: {method}"),
         )
     table = table1.paper_table(done)
     written = [*write_table(table, out, "table1")]
@@ -76,34 +69,22 @@ def benchmark(
             "or folders of videos and annotations.json."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the tables and the outcome of each stage.")],
+    out: Annotated[Path, flag("Folder for the tables and the outcome of each stage.")],
     tasks: Annotated[
-        str, typer.Option(help="Manipulations, by the names of their folders; all unless given.")
+        str, flag("Manipulations, by the names of their folders; all unless given.")
     ] = "",
-    methods: Annotated[
-        str, typer.Option(help="Methods, such as chance,joint; all unless given.")
-    ] = "",
+    methods: Annotated[str, flag("Methods, such as chance,joint; all unless given.")] = "",
     detector: Annotated[
-        str,
-        typer.Option(
-            help="As for ingest. Unless given: trained on the train clips, or motion without any."
-        ),
+        str, flag("As for ingest. Unless given: trained on the train clips, or motion without any.")
     ] = "",
-    no_crops: Annotated[
-        bool, typer.Option("--no-crops", help="Use whole clips; ignore crops.json.")
-    ] = False,
-    runs: Annotated[
-        int, typer.Option(help="Number of runs over which random methods are averaged.")
-    ] = 10,
+    no_crops: Annotated[bool, flag("Use whole clips; ignore crops.json.", "--no-crops")] = False,
+    runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,
     processes: Processes = None,
     cache: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the observations of each clip; the user's cache if not set."),
+        Path | None, flag("Folder for the observations of each clip; the user's cache if not set.")
     ] = None,
     seed: Seed = 0,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Repeat stages whose outcome exists.")
-    ] = False,
+    fresh: Annotated[bool, flag("Repeat stages whose outcome exists.", "--fresh")] = False,
 ) -> None:
     """Compare all methods end to end on videos with annotations."""
     from objectstates.base.cache import cache_folder
@@ -127,7 +108,7 @@ def benchmark(
             tasks=_words(tasks),
             methods=_words(methods),
             crops=not no_crops,
-            watch=watch,
+            progress=watch,
         )
     written = write_tables(done, out)
     for table in written.shown:

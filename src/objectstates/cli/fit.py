@@ -10,7 +10,7 @@ import typer
 
 from objectstates.base.choices import ConstraintName, Labelling, Reject, Solver, Target, TimeUnit
 from objectstates.base.errors import ResultError, SettingError
-from objectstates.cli.inspect import read_corpus, read_corpus_without_features
+from objectstates.cli.inspect import read_corpus
 from objectstates.cli.options import (
     AsJson,
     EngineOption,
@@ -19,6 +19,7 @@ from objectstates.cli.options import (
     Seed,
     Source,
     cluster_address,
+    flag,
 )
 from objectstates.cli.output import show, warnings_in_a_line
 from objectstates.cli.progress import fit_line
@@ -33,74 +34,45 @@ def fit(
     call: typer.Context,
     source: Source,
     out: ResultOut,
-    nu: Annotated[float, typer.Option(help="Coupling of states and action.")] = 3.0,
-    mu: Annotated[float, typer.Option(help="Ridge weight of the state classifier.")] = 1e-4,
-    lam: Annotated[float, typer.Option(help="Ridge weight of the action classifier.")] = 1e-2,
-    detection_weight: Annotated[float, typer.Option(help="Weight of the detector's scores.")] = 0.0,
+    nu: Annotated[float, flag("Coupling of states and action.")] = 3.0,
+    mu: Annotated[float, flag("Ridge weight of the state classifier.")] = 1e-4,
+    lam: Annotated[float, flag("Ridge weight of the action classifier.")] = 1e-2,
+    detection_weight: Annotated[float, flag("Weight of the detector's scores.")] = 0.0,
     time_unit: Annotated[
         TimeUnit,
-        typer.Option(
-            help="Unit of time in the coupling: the mean clip length, or the paper's second "
-            "(with nu 1)."
-        ),
+        flag("Unit of time of the coupling: mean clip length, or the paper's second (nu 1)."),
     ] = "clip",
     labelling: Annotated[
         Labelling,
-        typer.Option(
-            help="Label all tracklets that resemble those of other clips, or as in the paper about "
-            "one per state."
+        flag(
+            "Label all tracklets like those of other clips, or about one per state as in the paper."
         ),
     ] = "held_out",
-    reject: Annotated[
-        Reject,
-        typer.Option(help="auto: do not learn from outlier clips, which resemble no other clip."),
-    ] = "none",
-    constraint: Annotated[
-        ConstraintName, typer.Option(help="Tracklets per state and clip.")
-    ] = "at_least_one",
-    target: Annotated[
-        Target, typer.Option(help="Discover states and action, or one of them.")
-    ] = "joint",
+    reject: Annotated[Reject, flag("auto: do not learn from outlier clips.")] = "none",
+    constraint: Annotated[ConstraintName, flag("Tracklets per state and clip.")] = "at_least_one",
+    target: Annotated[Target, flag("Discover states and action, or one of them.")] = "joint",
     solver: Annotated[
-        Solver,
-        typer.Option(
-            help="Block-coordinate Frank-Wolfe (clip by clip), or the paper's full steps."
-        ),
+        Solver, flag("Block-coordinate Frank-Wolfe, or the paper's full steps.")
     ] = "block",
-    tol: Annotated[float, typer.Option(help="Stop at this relative duality gap ...")] = 0.01,
-    max_passes: Annotated[int, typer.Option(help="... or after this many passes.")] = 500,
-    restarts: Annotated[
-        int, typer.Option(help="Number of runs from different random labels; the best is kept.")
-    ] = 1,
+    tol: Annotated[float, flag("Stop at this relative duality gap ...")] = 0.01,
+    max_passes: Annotated[int, flag("... or after this many passes.")] = 500,
+    restarts: Annotated[int, flag("Runs from different random labels; the best is kept.")] = 1,
     seed: Seed = 0,
     reduce: Annotated[
-        int | None,
-        typer.Option(
-            help="Reduce the features to this many principal directions; the loss is reported."
-        ),
+        int | None, flag("Reduce features to this many principal directions.")
     ] = None,
-    strict: Annotated[bool, typer.Option(help="Stop if a clip admits no labelling.")] = False,
-    out_of_core: Annotated[
-        bool, typer.Option(help="Keep the features on disk instead of in memory.")
-    ] = False,
-    shards: Annotated[
-        int,
-        typer.Option(
-            help="Out of core: number of parts of the clips that are worked on in parallel."
-        ),
-    ] = 1,
+    strict: Annotated[bool, flag("Stop if a clip admits no labelling.")] = False,
+    out_of_core: Annotated[bool, flag("Keep the features on disk instead of in memory.")] = False,
+    shards: Annotated[int, flag("Out of core: number of parts, solved in parallel.")] = 1,
     scratch: Annotated[
         Path | None,
-        typer.Option(
-            help="Out of core: folder for temporary files, about as large as the features; the "
-            "folder of the result unless given."
+        flag(
+            "Out of core: folder for temporary files as large as the features; beside the result "
+            "unless given."
         ),
     ] = None,
     device: Annotated[
-        str,
-        typer.Option(
-            help="Device of the factorisation and, out of core, of the solver: cpu or cuda (a GPU)."
-        ),
+        str, flag("Device of the factorisation and, out of core, the solver: cpu or cuda.")
     ] = "cpu",
     engine: EngineOption = "local",
     ray_address: RayAddress = "auto",
@@ -118,11 +90,9 @@ def fit(
     if engine != "local" and not out_of_core:
         where = "on a Ray cluster" if engine == "ray" else "in processes"
         raise SettingError(f"a fit {where} is out of core: add `out_of_core`")
+    corpus = read_corpus(source, features=not out_of_core)
     if out_of_core:
-        corpus = read_corpus_without_features(source)
         scratch = make_folder(scratch or place.parent, "scratch")
-    else:
-        corpus = read_corpus(source)
     with warnings_in_a_line(), fit_line() as progress:
         if out_of_core:
             model.fit_folder(

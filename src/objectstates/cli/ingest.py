@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from objectstates.base.choices import ChunkKind
+from objectstates.base.choices import BOX_CONTEXT, DETECTION_THRESHOLD, ChunkKind
 from objectstates.cli.options import (
     AsJson,
     EngineOption,
@@ -16,6 +16,7 @@ from objectstates.cli.options import (
     RayAddress,
     Videos,
     cluster_address,
+    flag,
 )
 from objectstates.cli.output import complain, show
 from objectstates.cli.progress import ingest_bar
@@ -28,52 +29,36 @@ if TYPE_CHECKING:
 def ingest(
     call: typer.Context,
     videos: Videos = None,
-    out: Annotated[Path, typer.Option(help="The corpus folder to write.")] = ...,  # type: ignore[assignment]
+    out: Annotated[Path, flag("The corpus folder to write.")] = ...,  # type: ignore[assignment]
     object_name: ObjectName = None,
     detector: Annotated[
         str,
-        typer.Option(
-            help="boxes:FILE, fewshot:MODEL, onnx:FILE, torchvision:NAME, hf:MODEL, or motion "
+        flag(
+            "boxes:FILE, fewshot:MODEL, onnx:FILE, torchvision:NAME, hf:MODEL, or motion "
             "(needs no detector; weaker)."
         ),
     ] = "motion",
-    clips: Annotated[
-        Path | None, typer.Option(help="A CSV list of clips: video,start,end,id.")
-    ] = None,
-    like: Annotated[
-        Path | None, typer.Option(help="Take all settings and codebooks from this corpus.")
-    ] = None,
-    threshold: Annotated[float, typer.Option(help="Drop detections below this score.")] = 0.4,
-    appearance: Annotated[
-        str, typer.Option(help="Backbone of the features: lite0, resnet50, or hf:MODEL.")
-    ] = "lite0",
+    clips: Annotated[Path | None, flag("A CSV list of clips: video,start,end,id.")] = None,
+    like: Annotated[Path | None, flag("Take all settings and codebooks from this corpus.")] = None,
+    threshold: Annotated[float, flag("Drop detections below this score.")] = DETECTION_THRESHOLD,
+    appearance: Annotated[str, flag("Backbone: lite0, resnet50, or hf:MODEL.")] = "lite0",
     chunks: Annotated[
-        ChunkKind,
-        typer.Option(help="Features of chunks: dense descriptors, or the paper's bags of words."),
+        ChunkKind, flag("Dense descriptors, or the paper's bags of words.")
     ] = "dense",
-    tracklet_seconds: Annotated[
-        float, typer.Option(help="Approximate length of a tracklet.")
-    ] = 1.0,
-    context: Annotated[float, typer.Option(help="Enlarge boxes by this factor.")] = 1.25,
-    max_side: Annotated[
-        int, typer.Option(help="Scale down frames whose longer side exceeds this many pixels.")
-    ] = 480,
-    image_fps: Annotated[float, typer.Option(help="Frame rate of folders of images.")] = 25.0,
-    device: Annotated[
-        str, typer.Option(help="Device of torch models: cpu or cuda (a GPU).")
-    ] = "cpu",
+    tracklet_seconds: Annotated[float, flag("Approximate length of a tracklet.")] = 1.0,
+    context: Annotated[float, flag("Enlarge boxes by this factor.")] = BOX_CONTEXT,
+    max_side: Annotated[int, flag("Scale longer frame sides down to these pixels.")] = 480,
+    image_fps: Annotated[float, flag("Frame rate of folders of images.")] = 25.0,
+    device: Annotated[str, flag("Device of torch models: cpu or cuda (a GPU).")] = "cpu",
     processes: Processes = None,
     engine: EngineOption = "local",
     ray_address: RayAddress = "auto",
     cache: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the observations of each clip; the user's cache if not set."),
+        Path | None, flag("Folder for observations of clips; default: user's cache.")
     ] = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Do not keep the observations of clips.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the codebooks.")] = 0,
-    strict: Annotated[bool, typer.Option(help="Stop at the first video with a problem.")] = False,
+    no_cache: Annotated[bool, flag("Do not keep the observations of clips.", "--no-cache")] = False,
+    seed: Annotated[int, flag("Seed of the codebooks.")] = 0,
+    strict: Annotated[bool, flag("Stop at the first video with a problem.")] = False,
     paper: Paper = False,
     config: Config = None,
     json: AsJson = False,

@@ -35,24 +35,17 @@ def inspect(
     show(facts, json)
 
 
-def read_corpus(source: Path) -> Corpus:
+def read_corpus(source: Path, *, features: bool = True) -> Corpus:
     """A corpus folder, or a file of the authors' release."""
     from objectstates.data.corpus import Corpus
     from objectstates.data.formats.authors import read_authors
 
     if source.is_dir():
-        return Corpus.load(source)
+        return Corpus.load(source, features=features)
     if not source.exists():
         raise CorpusError(f"{source} does not exist")
+    if not features:
+        raise CorpusError(f"{source} is no corpus folder, which `out_of_core` needs")
     if source.suffix.lower() == ".mat":
         return read_authors(source)
     raise CorpusError(f"{source} is neither a corpus folder nor a .mat file")
-
-
-def read_corpus_without_features(source: Path) -> Corpus:
-    """A corpus folder, without its features."""
-    from objectstates.data.corpus import Corpus
-
-    if not source.is_dir():
-        raise CorpusError(f"{source} is no corpus folder, which `out_of_core` needs")
-    return Corpus.load(source, features=False)

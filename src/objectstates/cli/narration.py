@@ -10,7 +10,7 @@ import typer
 
 from objectstates.base.choices import TextMethod
 from objectstates.base.errors import NarrationError, SettingError, VideoError
-from objectstates.cli.options import AsJson, EngineOption, RayAddress, cluster_address
+from objectstates.cli.options import AsJson, EngineOption, RayAddress, cluster_address, flag
 from objectstates.cli.output import complain, show
 from objectstates.cli.progress import status_line
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 def transcribe(
     videos: Annotated[list[Path], typer.Argument(help="Video files, or folders of them.")],
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the .vtt files; default: beside each video.")
+        Path | None, flag("Folder for the .vtt files; default: beside each video.")
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="Speech recogniser: moonshine (English, built in) or whisper.")
+        str, flag("Speech recogniser: moonshine (English, built in) or whisper.")
     ] = "moonshine",
     model: Annotated[
-        str | None, typer.Option(help="Folder of the model, or for whisper a size such as small.")
+        str | None, flag("Folder of the model, or for whisper a size such as small.")
     ] = None,
-    language: Annotated[str, typer.Option(help="Code of the spoken language.")] = "en",
-    force: Annotated[bool, typer.Option("--force", help="Replace existing subtitles.")] = False,
+    language: Annotated[str, flag("Code of the spoken language.")] = "en",
+    force: Annotated[bool, flag("Replace existing subtitles.", "--force")] = False,
     json: AsJson = False,
 ) -> None:
     """Transcribe the speech of videos as WebVTT subtitles."""
@@ -88,40 +88,29 @@ def _targets(videos: list[Path], out: Path | None) -> dict[Path, Path]:
 
 def retrieve(
     narrations: Annotated[list[Path], typer.Argument(help="Subtitle files, or folders of them.")],
-    out: Annotated[Path, typer.Option(help="The list of clips to write (CSV).")],
+    out: Annotated[Path, flag("The list of clips to write (CSV).")],
     action: Annotated[
-        str | None, typer.Option(help="An action with built-in sentences, such as put-wheel.")
+        str | None, flag("An action with built-in sentences, such as put-wheel.")
     ] = None,
     positive: Annotated[
-        Path | None,
-        typer.Option(help="Sentences that name the action, one per line; a file or a folder."),
+        Path | None, flag("Sentences that name the action, one per line; a file or a folder.")
     ] = None,
-    negative: Annotated[
-        Path | None, typer.Option(help="Sentences that do not name the action.")
-    ] = None,
-    phrase: Annotated[
-        str | None, typer.Option(help='The action in words, such as "remove the tire".')
-    ] = None,
+    negative: Annotated[Path | None, flag("Sentences that do not name the action.")] = None,
+    phrase: Annotated[str | None, flag('The action in words, such as "remove the tire".')] = None,
     method: Annotated[
         TextMethod,
-        typer.Option(
-            help="Classify by TF-IDF of words (the paper's method), or by sentence embeddings."
-        ),
+        flag("Classify by TF-IDF of words (the paper's method), or by sentence embeddings."),
     ] = "tfidf",
-    model: Annotated[
-        Path | None, typer.Option(help="Folder of a sentence-embedding model.")
-    ] = None,
+    model: Annotated[Path | None, flag("Folder of a sentence-embedding model.")] = None,
     videos: Annotated[
-        Path | None, typer.Option(help="Folder of the videos; default: beside the narrations.")
+        Path | None, flag("Folder of the videos; default: beside the narrations.")
     ] = None,
-    top: Annotated[int, typer.Option(help="Number of clips to keep.")] = 20,
-    per_video: Annotated[int, typer.Option(help="Largest number of clips per video.")] = 1,
-    before: Annotated[float, typer.Option(help="Seconds of the clip before the sentence.")] = 5.0,
-    after: Annotated[float, typer.Option(help="Seconds of the clip after it.")] = 15.0,
-    page: Annotated[
-        Path | None, typer.Option(help="Also write an HTML page with the narrations.")
-    ] = None,
-    processes: Annotated[int, typer.Option(help="Number of worker processes.")] = 1,
+    top: Annotated[int, flag("Number of clips to keep.")] = 20,
+    per_video: Annotated[int, flag("Largest number of clips per video.")] = 1,
+    before: Annotated[float, flag("Seconds of the clip before the sentence.")] = 5.0,
+    after: Annotated[float, flag("Seconds of the clip after it.")] = 15.0,
+    page: Annotated[Path | None, flag("Also write an HTML page with the narrations.")] = None,
+    processes: Annotated[int, flag("Number of worker processes.")] = 1,
     engine: EngineOption = "local",
     ray_address: RayAddress = "auto",
     json: AsJson = False,

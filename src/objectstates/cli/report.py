@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-from objectstates.cli.options import AsJson, Processes
+from objectstates.cli.options import AsJson, Processes, flag
 from objectstates.cli.output import show
 from objectstates.cli.progress import report_bar
 
 
 def report(
     result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
-    out: Annotated[
-        Path, typer.Option(help="The HTML file to write; an earlier report is replaced.")
-    ] = (Path("report.html")),
-    open_page: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    out: Annotated[Path, flag("The HTML file to write; an earlier report is replaced.")] = (
+        Path("report.html")
+    ),
+    open_page: Annotated[bool, flag("Open it in the browser.", "--open")] = False,
     processes: Processes = None,
     json: AsJson = False,
 ) -> None:

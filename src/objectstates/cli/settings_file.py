@@ -11,7 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import Parameter, signature
 from pathlib import Path
@@ -73,15 +73,8 @@ def settings_of(command: Callable[..., Any]) -> list[Setting]:
     return [describe(parameter) for parameter in options_of(command).values()]
 
 
-@dataclass
-class _Pipeline:
-    """The command that runs all stages, and the command of each stage; see `runs_stages`."""
-
-    command: Callable[..., Any] = lambda: None
-    stages: dict[str, Callable[..., Any]] = field(default_factory=dict)
-
-
-_pipeline = _Pipeline()
+_stages: dict[str, Callable[..., Any]] = {}
+"""Set by `runs_stages`: the commands of the stages; under "" the command that runs them."""
 
 
 def runs_stages(stages: Mapping[str, Callable[..., Any]]) -> Callable[[Command], Command]:
@@ -91,7 +84,7 @@ def runs_stages(stages: Mapping[str, Callable[..., Any]]) -> Callable[[Command],
     """
 
     def extend(command: Command) -> Command:
-        _pipeline.command, _pipeline.stages = command, dict(stages)
+        _stages.update({"": command, **stages})
         given = signature(command, eval_str=True)
         parameters = {
             name: parameter.replace(kind=Parameter.KEYWORD_ONLY)
@@ -151,9 +144,10 @@ def _info(parameter: Parameter) -> ParameterInfo | None:
 
 def layout() -> dict[str, list[Setting]]:
     """The tables of a file: one per stage; first, without a name, settings of several stages."""
-    stages = {name: settings_of(stage) for name, stage in _pipeline.stages.items()}
+    stages = {name: settings_of(stage) for name, stage in _stages.items()}
+    all_settings = stages.pop("")
     owners = Counter(setting.key for settings in stages.values() for setting in settings)
-    common = [setting for setting in settings_of(_pipeline.command) if owners[setting.key] != 1]
+    common = [setting for setting in all_settings if owners[setting.key] != 1]
     tables = {name: [s for s in found if owners[s.key] == 1] for name, found in stages.items()}
     return {"": common, **{name: settings for name, settings in tables.items() if settings}}
 

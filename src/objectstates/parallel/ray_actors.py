@@ -13,7 +13,7 @@ from typing import Any, Self
 from objectstates.base.errors import SettingError
 from objectstates.parallel import ray_pool
 from objectstates.parallel.actors import Actor, Host
-from objectstates.parallel.ray_pool import first_line, fraction, loss_errors
+from objectstates.parallel.ray_pool import fraction, loss_errors, message_line
 
 _CLOSING_SECONDS = 60.0  # removing scratch files may take a while; then actors are killed
 _ATTEMPTS = 3  # to rebuild what was lost during one call; more losses have a common cause
@@ -30,10 +30,6 @@ class Replay:
     mutating: frozenset[str]
     reset: str
     setup: frozenset[str]
-
-
-class _LostError(Exception):
-    """An actor is gone, and its state with it."""
 
 
 class RayActors:
@@ -96,13 +92,13 @@ class RayActors:
 
     def _collect(
         self, method: str, given: list[Any], which: Sequence[int], answers: dict[int, Any]
-    ) -> dict[int, _LostError]:
-        """Call these actors and add their answers; returns those that are lost.
+    ) -> dict[int, str]:
+        """Call these actors and add their answers; returns those that are lost, with the reason.
 
         All answers are awaited before the first error is raised.
         """
         calls = {a: self._hosts[a].call.remote(method, given[a]) for a in which}
-        lost: dict[int, _LostError] = {}
+        lost: dict[int, str] = {}
         problems: list[Exception] = []
         for a, call in calls.items():
             try:
@@ -110,7 +106,7 @@ class RayActors:
             except self._ray.exceptions.RayTaskError as problem:
                 problems.append(problem.cause)
             except self._loss_errors as loss:
-                lost[a] = _LostError(first_line(loss))
+                lost[a] = message_line(loss)
         if problems:
             raise problems[0]
         return lost

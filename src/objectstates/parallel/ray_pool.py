@@ -51,7 +51,7 @@ def cluster(address: str) -> Iterator[Any]:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, ValueError, RuntimeError) as problem:
         raise SettingError(
-            f"there is no Ray cluster at {address!r} ({first_line(problem)}): start one with "
+            f"there is no Ray cluster at {address!r} ({message_line(problem)}): start one with "
             "ray start, or set `ray_address` to local"
         ) from None
     try:
@@ -66,16 +66,10 @@ def loss_errors(ray: Any) -> tuple[type[Exception], ...]:
     return kinds.RayActorError, kinds.ObjectLostError, kinds.WorkerCrashedError, kinds.NodeDiedError
 
 
-def first_line(problem: BaseException) -> str:
-    """The first line of a message that may be long."""
+def message_line(problem: BaseException, index: int = 0) -> str:
+    """One line of a message; the last (-1) of a remote traceback is the error itself."""
     lines = str(problem).strip().splitlines()
-    return lines[0] if lines else type(problem).__name__
-
-
-def last_line(problem: BaseException) -> str:
-    """The last line of a message: of one with a remote traceback, the error itself."""
-    lines = str(problem).strip().splitlines()
-    return lines[-1].strip() if lines else type(problem).__name__
+    return lines[index].strip() if lines else type(problem).__name__
 
 
 @dataclass(frozen=True)
@@ -220,7 +214,7 @@ class _Workers:
             self._failed_starts += 1
             if self._failed_starts >= max(_FAILED_STARTS, 2 * self._reservation.capacity):
                 raise SettingError(
-                    f"workers do not start on the Ray cluster ({last_line(loss)}): is "
+                    f"workers do not start on the Ray cluster ({message_line(loss, -1)}): is "
                     "objectstates installed on all its machines, in the same version?"
                 ) from None
             return

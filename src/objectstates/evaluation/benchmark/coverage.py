@@ -1,4 +1,4 @@
-"""How much of the object the tracklets of a corpus catch."""
+"""How much of the object's true boxes the tracklets of a corpus cover."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from objectstates.data.corpus import Corpus
 from objectstates.data.truth import ClipTruth
 
 
-def covered(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> float | None:
-    """Share of the moments with a known box, within the clips, in which a tracklet lies on it.
+def tracklet_coverage(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> float | None:
+    """Fraction of the true boxes within the clips that a tracklet's box overlaps.
 
-    Where a tracklet is at a moment is its box that is nearest in time. None without known boxes.
+    A tracklet is compared by its box that is nearest in time. None without true boxes.
     """
     hits: list[np.ndarray] = []
     for n, clip in enumerate(corpus.clip_ids):
