@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from objectstates.base.choices import CHUNK_SECONDS
 from objectstates.base.errors import SettingError
 from objectstates.features.chunks import (
-    CHUNK_SECONDS,
     ChunkAverages,
     chunk_averages,
     chunk_intervals,

@@ -78,7 +78,6 @@ def test_the_network_runs_once_on_a_frame_for_detector_and_features(
     tmp_path, monkeypatch, size, runs_per_frame
 ):
     """Twice only where the detector needs frames of another size; the result is the same."""
-    monkeypatch.setenv("OBJECTSTATES_CACHE", str(tmp_path / "graphs"))
     images = [np.asarray(cv2.resize(image, size), np.uint8) for image in scene(1, seconds=2)]
     span = ClipSpan("a", write_video(tmp_path / "a.mp4", images, fps=FPS))
     detector = fewshot.load(DEMO / "drawer.npz", threshold=0.0)

@@ -307,7 +307,7 @@ def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypa
         (["ingest", "a.mp4", "--out", "c", "--detector", "fewshot:nomodel"], "nomodel"),
         (["ingest", "a.mp4", "b.mp4", "--out", "c", "--detector", "boxes:no.json"], "no.json"),
         (["ingest", "a.mp4", "--out", "c", "--appearance", "vgg"], "vgg"),
-        (["ingest", "a.mp4", "--out", "c", "--tracklet-seconds", "0"], "tracklet_seconds"),
+        (["ingest", "a.mp4", "--out", "c", "--tracklet-seconds", "0"], "--tracklet-seconds must"),
         (["ingest", "a.mp4", "--out", "c", "--like", "nocorpus"], "nocorpus"),
         (["ingest", "empty.mp4", "--out", "c", "--detector", "motion"], "empty"),
         (["detector", "train", "nolabels.json", "--out", "m"], "nolabels.json"),

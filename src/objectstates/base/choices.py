@@ -26,3 +26,5 @@ what is wrong is outvoted."""
 BOX_CONTEXT = 1.25
 """Factor on the sides of a box before its appearance or motion is described: the surroundings help
 to separate states; more of them would include too much of the arm that reaches."""
+
+CHUNK_SECONDS = 0.4  # length of a chunk, the paper's 10 frames at 25 per second

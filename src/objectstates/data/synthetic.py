@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from objectstates.base.choices import CHUNK_SECONDS
 from objectstates.data.clips import TrackletLabel
 from objectstates.data.corpus import Array, Corpus
 
-_CHUNK_SECONDS = 0.4  # ten frames at 25 fps, as in the paper
 _LATENT_SIZE = 64  # at most; larger features are then no easier than small ones
 
 
@@ -73,7 +73,7 @@ class _World:
 def _clip(
     rng: np.random.Generator, world: _World, n_tracklets: int, n_chunks: int, noise: float
 ) -> dict[str, Array]:
-    length = n_chunks * _CHUNK_SECONDS
+    length = n_chunks * CHUNK_SECONDS
     duration = min(rng.uniform(2, 5), 0.4 * length)
     begin = rng.uniform(0.25, 0.75) * (length - duration)
     action = (begin, begin + duration)
@@ -86,8 +86,8 @@ def _clip(
 def _chunks(
     rng: np.random.Generator, world: _World, n: int, action: tuple[float, float], noise: float
 ) -> dict[str, Array]:
-    start = np.arange(n) * _CHUNK_SECONDS
-    middle = start + _CHUNK_SECONDS / 2
+    start = np.arange(n) * CHUNK_SECONDS
+    middle = start + CHUNK_SECONDS / 2
     label = (middle >= action[0]) & (middle < action[1])
     if not label.any():
         label[np.argmin(np.abs(middle - np.mean(action)))] = True
@@ -99,7 +99,7 @@ def _chunks(
     latent = latent + rng.uniform(0.8, 1.2) * np.outer(distracted, world.distractor)
     return {
         "chunk_start": start,
-        "chunk_end": start + _CHUNK_SECONDS,
+        "chunk_end": start + CHUNK_SECONDS,
         "chunk_label": label.astype(np.int8),
         "chunk_features": _observe(rng, latent, world.embed_action, noise),
     }

@@ -28,13 +28,7 @@ from objectstates.base.errors import DetectorError
 from objectstates.base.storage import write_atomically
 from objectstates.detect.detections import Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import suppress
-from objectstates.detect.proposals import (
-    GRID,
-    dense_boxes,
-    describe_bins,
-    integral,
-    score_boxes,
-)
+from objectstates.detect.proposals import GRID, dense_boxes, describe_bins, integral, score_boxes
 from objectstates.features import lite0
 from objectstates.features.backbones import Backbone, FeatureMap, FeatureMaps
 from objectstates.features.lite0 import FINE_STRIDES, Lite0

@@ -21,12 +21,7 @@ from objectstates.base.torch_utils import (
     torch_device,
     weights_digest,
 )
-from objectstates.detect.detections import (
-    Detections,
-    DetectorOptions,
-    FrameDetector,
-    class_index,
-)
+from objectstates.detect.detections import Detections, DetectorOptions, FrameDetector, class_index
 from objectstates.detect.nms import best_detections
 from objectstates.video.reader import Frame, Image
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.choices import CHUNK_SECONDS
 from objectstates.base.errors import SettingError
 from objectstates.base.row_table import Rows
 
@@ -14,7 +15,6 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-CHUNK_SECONDS = 0.4  # the paper's 10 frames at 25 per second
 WINDOW_SECONDS = 1.2  # the paper's 30 frames
 
 

@@ -17,13 +17,7 @@ import numpy.typing as npt
 
 from objectstates.base.choices import BOX_CONTEXT
 from objectstates.features.backbones import FeatureMap, at_strides
-from objectstates.features.roi_pooling import (
-    GRID,
-    Boxes,
-    Features,
-    describe_boxes,
-    describe_frames,
-)
+from objectstates.features.roi_pooling import GRID, Boxes, Features, describe_boxes, describe_frames
 
 HALF_MAX = float(np.finfo(np.float16).max)
 

@@ -33,12 +33,7 @@ from objectstates.detect.registry import load_detector
 from objectstates.features.codebook import Codebook
 from objectstates.features.registry import load_backbone
 from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks
-from objectstates.ingest.observe import (
-    DetectionLog,
-    ObserveSettings,
-    StoredObservation,
-    observe,
-)
+from objectstates.ingest.observe import DetectionLog, ObserveSettings, StoredObservation, observe
 from objectstates.parallel.pool import run_all
 from objectstates.parallel.tasks import Outcome
 from objectstates.video.clip_list import ClipSpan
@@ -209,10 +204,7 @@ class _Counter:
     """Counts what the workers have done, for ``progress``."""
 
     def __init__(
-        self,
-        clips: Sequence[ClipSpan],
-        strict: bool,
-        progress: Callable[[Progress], None] | None,
+        self, clips: Sequence[ClipSpan], strict: bool, progress: Callable[[Progress], None] | None
     ) -> None:
         self.clips, self.strict, self.progress = clips, strict, progress
         self.done = self.frames = 0
@@ -265,11 +257,7 @@ class _Worker:
     """Observes clips, or takes them from the cache: a detector and a backbone per process."""
 
     def __init__(
-        self,
-        settings: IngestSettings,
-        store: ArrayCache,
-        reuse: bool,
-        clips: Sequence[ClipSpan],
+        self, settings: IngestSettings, store: ArrayCache, reuse: bool, clips: Sequence[ClipSpan]
     ) -> None:
         cv2.setNumThreads(1)  # there is one process per core
         self.settings, self.store, self.reuse = settings, store, reuse

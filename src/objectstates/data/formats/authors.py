@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from objectstates.base.choices import CHUNK_SECONDS
 from objectstates.base.errors import CorpusError, MissingExtraError
 from objectstates.data.corpus import Array, Corpus
 
@@ -22,7 +23,6 @@ _REQUIRED = (
     "X_action", "X_state", "T_action", "T_state", "clips_action", "clips_state", "ptrs_tracks",
 )  # fmt: skip
 _OPTIONAL = ("Z_GT", "Y_GT", "constrs_action", "constrs_state")
-_CHUNK_SECONDS = 0.4  # ten frames at 25 fps, as in the paper; used if there is only one chunk
 
 
 def read_authors(path: str | Path) -> Corpus:
@@ -66,7 +66,7 @@ def _corpus(path: Path, variables: dict[str, Any]) -> Corpus:
         first += count
     spacing = np.diff(chunk_time)
     spacing = spacing[spacing > 0]
-    half = (float(np.median(spacing)) if len(spacing) else _CHUNK_SECONDS) / 2
+    half = (float(np.median(spacing)) if len(spacing) else CHUNK_SECONDS) / 2
     return Corpus.from_arrays(
         info={"source": path.name, "format": "authors' release"},
         tracklets_per_clip=tracklets_per_clip,
