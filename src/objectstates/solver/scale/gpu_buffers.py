@@ -8,7 +8,7 @@ import numpy as np
 
 from objectstates.solver.oracle import Floats
 from objectstates.solver.scale.gpu_rows import ResidentSide
-from objectstates.solver.scale.shard_messages import Wholes
+from objectstates.solver.scale.shard_messages import FactorSums
 
 
 class Told(NamedTuple):
@@ -47,7 +47,7 @@ class Desk:
             self.weights[side], self.facts[side] = some[:2], some[2:6]
             self.wholes[side] = some[6:].view(side.n_states, side.width)
 
-    def put(self, wholes: Wholes, coupling: float) -> None:
+    def put(self, wholes: FactorSums, coupling: float) -> None:
         for (side, some), whole in zip(self._mine.items(), wholes, strict=True):
             some[:2], some[2:6], some[6:] = side.weights(coupling), 0.0, whole.ravel()
         self._there.copy_(self._here, non_blocking=True)

@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.choices import SideName
-from objectstates.solver.block_steps import STEPS_PER_VISIT
+from objectstates.solver.block_steps import STEPS_PER_BLOCK
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
-from objectstates.solver.problem import one_hot
+from objectstates.solver.problem import Scales, one_hot
 from objectstates.solver.scale import batched_torch as padded
 from objectstates.solver.scale.batched_torch import (
     Tensor,
@@ -49,12 +49,11 @@ from objectstates.solver.scale.gpu_buffers import Desk
 from objectstates.solver.scale.gpu_rows import ResidentSide, joined_labels, tools_for
 from objectstates.solver.scale.moments import FeatureRows, Moments, Whitening
 from objectstates.solver.scale.shard_messages import (
-    Examination,
-    Ledger,
-    Report,
-    Wholes,
-    ledger_of,
-    value_of,
+    FactorSums,
+    PassResult,
+    SeparableTerms,
+    ShardEvaluation,
+    separable_terms,
 )
 
 MINI_BATCHES = 1  # of clips, at least; more where padded tensors would grow too large
@@ -66,7 +65,7 @@ class ResidentShard:
 
     action, state : the constraints of both sides of these clips, and their features.
     device : a ``torch.device``.
-    alone : there is no other shard: passes need not be taken back, nor their way be remembered.
+    single : there is no other shard, so that steps are never scaled, and need not be undone.
     """
 
     def __init__(
@@ -75,16 +74,16 @@ class ResidentShard:
         state: tuple[Constraints, FeatureRows],
         device: Any,
         *,
-        alone: bool = True,
+        single: bool = True,
         mini_batches: int = MINI_BATCHES,
     ) -> None:
-        self._alone, self._tools = alone, tools_for(device)
+        self._single, self._tools = single, tools_for(device)
         self._batches = mini_batches_of(action[0], state[0], mini_batches)
         self._action = ResidentSide(*action, self._batches, device)
         self._state = ResidentSide(*state, self._batches, device)
         self._sides = [side for side in (self._action, self._state) if side.present]
         self._queues = Queues(device)
-        self._recorder = Recorder(alone and self._tools is not padded)
+        self._recorder = Recorder(single and self._tools is not padded)
 
     # --- once ------------------------------------------------------------------------------------
 
@@ -107,7 +106,7 @@ class ResidentShard:
 
     # --- passes ----------------------------------------------------------------------------------
 
-    def start(self, seed: int | tuple[int, ...], coupling: float) -> Report:
+    def start(self, seed: int | tuple[int, ...], scales: Scales) -> PassResult:
         """Stand at the random labelling that a shard on disk would start from."""
         self._rng = np.random.default_rng(seed)
         for side in (self._action, self._state):
@@ -121,16 +120,16 @@ class ResidentShard:
                 self._mine[side] += side.sums(b, side.labels(b)).cpu().numpy()
             tally.add(b, self._action.labels(b), self._state.labels(b))
         self._remember()
-        own = value_of(tally.totals()[1], self._counts, coupling), 0.0, 0.0
-        return Report(np.inf, self._wholes(), own)
+        own = tally.totals()[1].value(scales), 0.0, 0.0
+        return PassResult(np.inf, self._wholes(), own)
 
-    def sweep(self, wholes: Wholes, coupling: float, pairwise_steps: bool) -> Report:
+    def sweep(self, wholes: FactorSums, scales: Scales, pairwise_steps: bool) -> PassResult:
         """Visit all clips, mini-batch by mini-batch in random order, as if nobody else moved.
 
         wholes : F'Y of all clips of all shards.
         """
         self._remember()
-        self._desk.put(wholes, coupling)
+        self._desk.put(wholes, scales.coupling)
         for b in self._rng.permutation(len(self._batches)).tolist():
             self._recorder.run((b, pairwise_steps), partial(self._move, b, pairwise_steps))
         told = self._desk.take()
@@ -138,11 +137,11 @@ class ResidentShard:
             self._mine[side] = self._mine[side] + (told[side].whole - begin)
         action, state = told[self._action], told[self._state]
         # The states are visited after the action: only they know the disorder with both.
-        ledger = Ledger(
+        ledger = SeparableTerms(
             (action.square, state.square), (action.linear, state.linear), state.disorder
         )
         gap = sum(told[side].gap / side.n_rows for side in self._sides)
-        return self._report(gap, ledger, coupling)
+        return self._report(gap, ledger, scales)
 
     def _move(self, b: int, pairwise_steps: bool) -> None:
         """Let all clips of a mini-batch move by the classifiers on the desk; then change those.
@@ -189,12 +188,12 @@ class ResidentShard:
             self._pull_on_part(b, n, side),
             side.flows[b][n],
             weights=self._desk.weights[side],
-            steps=STEPS_PER_VISIT,
+            steps=STEPS_PER_BLOCK,
             pairwise=pairwise_steps,
         )
         return found
 
-    def step(self, wholes: Wholes, coupling: float) -> Report:
+    def step(self, wholes: FactorSums, scales: Scales) -> PassResult:
         """Go all the way to the oracle's labelling of every clip: a full Frank-Wolfe step's end."""
         self._remember()
         here = dict(zip((self._action, self._state), wholes, strict=True))
@@ -202,7 +201,7 @@ class ResidentShard:
         for b in range(len(self._batches)):
             pulls = {side: self._pull(b, side) for side in self._sides}
             for side in self._sides:
-                costs = side.costs(b, side.whole(here[side]), coupling, pulls[side])
+                costs = side.costs(b, side.whole(here[side]), scales.coupling, pulls[side])
                 labels, of = side.labels(b), side.padded[b]
                 least, path = cheapest_paths(costs + labels, of.before, of.closed)
                 tally.add_gaps(side, weigh(costs + labels, labels) - least)
@@ -210,22 +209,22 @@ class ResidentShard:
                 change = side.sums(b, side.labels(b) - labels)
                 self._mine[side] = self._mine[side] + change.cpu().numpy()
             tally.add(b, self._action.labels(b), self._state.labels(b))
-        return self._report(*tally.totals(), coupling)
+        return self._report(*tally.totals(), scales)
 
-    def settle(self, share: float) -> None:
-        """Take back all but ``share`` of the way of the last pass."""
-        if share == 1.0:
+    def scale_step(self, step_size: float) -> None:
+        """Scale the last pass's step by ``step_size``, from 0 to 1."""
+        if step_size == 1.0:
             return
         for side in self._sides:
             flows, mine = self._before[side]
             for old, new in zip(chain(*flows), chain(*side.flows), strict=True):
-                new.copy_(old + share * (new - old))
-            self._mine[side] = mine + share * (self._mine[side] - mine)
+                new.copy_(old + step_size * (new - old))
+            self._mine[side] = mine + step_size * (self._mine[side] - mine)
 
     # --- looking ---------------------------------------------------------------------------------
 
-    def examine(self, wholes: Wholes, coupling: float) -> Examination:
-        """The gap at this point, and its rounding, which ``keep`` keeps."""
+    def evaluate(self, wholes: FactorSums, scales: Scales) -> ShardEvaluation:
+        """The gap at this point, and its rounding, which ``keep_rounding`` keeps."""
         here, rounded = _Tally(self), _Tally(self)
         given = dict(zip((self._action, self._state), wholes, strict=True))
         found: dict[ResidentSide, list[Tensor]] = {self._action: [], self._state: []}
@@ -235,18 +234,18 @@ class ResidentShard:
             for side in (self._action, self._state):
                 of, labels = side.padded[b], side.labels(b)
                 scores = side.spread_scores(b, side.whole(given[side]))
-                weight = 1 / (2 * max(side.n_rows, 1))
+                weight = scales.rounding_weights[len(costs)]
                 costs.append(weight * (1 - 2 * scores) + of.linear)
                 found[side].append(scores)
                 if side.present:
                     pull = self._pull(b, side)
-                    cost = of.linear if pull is None else of.linear + coupling * pull
+                    cost = of.linear if pull is None else of.linear + scales.coupling * pull
                     gradient = side.n_rows * cost - scores + labels
                     least, _ = least_costs(gradient, of.before, of.closed)
                     here.add_gaps(side, weigh(gradient, labels) - least)
             here.add(b, self._action.labels(b), self._state.labels(b))
             integers = round_jointly(
-                self._action.padded[b], self._state.padded[b], costs[0], costs[1], coupling
+                self._action.padded[b], self._state.padded[b], costs[0], costs[1], scales.coupling
             )
             rounded.add(b, *integers)
             for side, labels in zip(found, integers, strict=True):
@@ -254,17 +253,17 @@ class ResidentShard:
                 if side.present:
                     total[side] += side.sums(b, labels)
         self._examined = found
-        return Examination(
+        return ShardEvaluation(
             *here.totals(),
             rounded.totals()[1],
-            Wholes(*(total[side].cpu().numpy() for side in found)),
+            FactorSums(*(total[side].cpu().numpy() for side in found)),
         )
 
-    def keep(self) -> None:
+    def keep_rounding(self) -> None:
         """Keep the rounding that was examined last."""
         self._kept = self._examined
 
-    def rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
+    def kept_rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
         """The labels (T,) and (M,) that were kept, and the scores (T, 1), (M, 2) behind them."""
         labels, scores = [], []
         for side, found in self._kept.items():
@@ -273,17 +272,17 @@ class ResidentShard:
             scores.append(side.gather([scores for _, scores in found]))
         return labels[0], labels[1], scores[0], scores[1]
 
-    def ledger(self, action: Labels, state: Labels) -> Ledger:
-        """The ledger of integer labels (T,) and (M,)."""
+    def integer_terms(self, action: Labels, state: Labels) -> SeparableTerms:
+        """The separable terms of integer labels (T,) and (M,)."""
         z, y = one_hot(action, 1), one_hot(state, 2)
-        return ledger_of(self._action.constraints, self._state.constraints, z, y)
+        return separable_terms(self._action.constraints, self._state.constraints, z, y)
 
-    def whole(self, kind: SideName, labels: Labels) -> Floats:
+    def factor_sums(self, kind: SideName, labels: Labels) -> Floats:
         """F'Y of integer labels of one side, (K, 1 + d)."""
         side: ResidentSide = getattr(self, f"_{kind}")
         return np.asarray(side.sums_of(slice(None), side.hot(labels)).cpu().numpy())
 
-    def held_out(self, kind: SideName, labels: Labels, whole: Floats) -> Floats:
+    def held_out_scores(self, kind: SideName, labels: Labels, whole: Floats) -> Floats:
         """Scores (M, K) by classifiers learned without the clip (``held_out.py``).
 
         whole : F'Y of the same integer labels of all clips of all shards.
@@ -293,13 +292,9 @@ class ResidentShard:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    @property
-    def _counts(self) -> tuple[int, int]:
-        return self._action.n_rows, self._state.n_rows
-
-    def _wholes(self) -> Wholes:
+    def _wholes(self) -> FactorSums:
         """F'Y of these clips alone."""
-        return Wholes(self._mine[self._action], self._mine[self._state])
+        return FactorSums(self._mine[self._action], self._mine[self._state])
 
     def _pull(self, b: int, on: ResidentSide) -> Tensor | None:
         """What the other side of the clips does to one, where they stand; None without it."""
@@ -327,18 +322,18 @@ class ResidentShard:
         return (self._tools.pulls_on_states(*of, action) * state).sum()
 
     def _remember(self) -> None:
-        if not self._alone:
+        if not self._single:
             self._before = {
                 side: ([[flow.clone() for flow in flows] for flows in side.flows], self._mine[side])
                 for side in self._sides
             }
 
-    def _report(self, gap: float, ledger: Ledger, coupling: float) -> Report:
+    def _report(self, gap: float, ledger: SeparableTerms, scales: Scales) -> PassResult:
         """The objective without |F'Y|^2 along the way follows from its values at both ends and its
         curvature, d being bilinear."""
-        end = value_of(ledger, self._counts, coupling)
+        end = ledger.value(scales)
         own = end, 0.0, 0.0
-        if not self._alone:
+        if not self._single:
             first, way = _Tally(self), _Tally(self)
             for b in range(len(self._batches)):
                 before = [
@@ -347,11 +342,11 @@ class ResidentShard:
                 ]
                 first.add(b, *before)
                 way.add(b, self._action.labels(b) - before[0], self._state.labels(b) - before[1])
-            begin = value_of(first.totals()[1], self._counts, coupling)
+            begin = first.totals()[1].value(scales)
             bent = replace(way.totals()[1], linear=(0.0, 0.0))
-            square = value_of(bent, self._counts, coupling)
+            square = bent.value(scales)
             own = begin, end - begin - square, square
-        return Report(gap, self._wholes(), own)
+        return PassResult(gap, self._wholes(), own)
 
 
 class _Tally:
@@ -380,10 +375,10 @@ class _Tally:
         """Count gaps (N,) in units of 1/M."""
         self._sums[0] += gaps.sum() / side.n_rows
 
-    def totals(self) -> tuple[float, Ledger]:
+    def totals(self) -> tuple[float, SeparableTerms]:
         """The gap and the ledger."""
         gap, z, y, z_linear, y_linear, disorder = self._sums.tolist()
-        return gap, Ledger((z, y), (z_linear, y_linear), disorder)
+        return gap, SeparableTerms((z, y), (z_linear, y_linear), disorder)
 
 
 def sum_of(tensors: Iterable[Tensor]) -> Tensor:
