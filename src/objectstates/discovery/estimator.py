@@ -168,8 +168,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         shards : number of disjoint sets of clips that are worked on in parallel; by default one per
             worker process. More than one changes the order of block steps, and with it the
             solver's path.
-        processes : number of worker processes, each with one shard; with 0 or 1, shards are worked
-            on by threads of this process.
+        processes : number of worker processes among which the shards are divided; with 0 or 1,
+            they are worked on by threads of this process.
         ray_address : of a Ray cluster that works on the shards instead; each of its machines must
             see ``path``, and have the folder ``scratch`` if that is given.
         """

@@ -20,22 +20,23 @@ from objectstates.base.torch_utils import solver_device
 from objectstates.data.corpus import Corpus
 from objectstates.data.corpus_io import StoredFeatures
 from objectstates.discovery.problems import Pose, Posed, Weights, check_features
-from objectstates.parallel.actors import Member, Memory
-from objectstates.parallel.pool import crew_of
+from objectstates.parallel.actors import Actor
+from objectstates.parallel.pool import start_actors
+from objectstates.parallel.ray_actors import Replay
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.scale.disk_shard import Shard
 from objectstates.solver.scale.gpu_shard import ResidentShard
 from objectstates.solver.scale.moments import ArrayRows, FeatureRows, shift_of
 from objectstates.solver.scale.sharded import ROUND_EVERY, ShardedProblem, divide, part_of
 
-_MEMORY = Memory(
-    changing=frozenset(
+_REPLAY = Replay(
+    mutating=frozenset(
         {"prepare", "start", "sweep", "step", "scale_step", "evaluate", "keep_rounding"}
     ),
-    fresh="start",
-    lasting=frozenset({"prepare"}),
+    reset="start",
+    setup=frozenset({"prepare"}),
 )
-"""The calls that are repeated when a Ray actor is restarted on another machine."""
+"""The calls that restore a shard that was lost with a machine of a Ray cluster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ def pose_out_of_core(
         ranges = divide(action, state, workers.shards)
         place, token = Path(workers.scratch or tempfile.gettempdir()), secrets.token_hex(6)
         folders = [place / f"objectstates-{token}-{number}" for number in range(len(ranges))]
-        make: Callable[..., Member] = _make_shard
+        make: Callable[..., Actor] = _make_shard
         if workers.device != "cpu":
             make = partial(_make_resident, solver_device(workers.device))
         makers = [
@@ -111,11 +112,8 @@ def pose_out_of_core(
         ]
         firsts = np.array([first for first, _ in ranges[1:]], np.int64)
         try:
-            with crew_of(
-                makers,
-                _MEMORY,
-                processes=workers.processes > 1,
-                ray_address=workers.ray_address,
+            with start_actors(
+                makers, _REPLAY, processes=workers.processes, ray_address=workers.ray_address
             ) as shards:
                 problem = ShardedProblem(
                     shards,

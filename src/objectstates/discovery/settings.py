@@ -119,13 +119,7 @@ def check_out_of_core(
         raise SettingError("`reject`: clips cannot be rejected out of core")
     if settings["device"] != "cpu" and ray_address is not None:
         raise SettingError("`device`: shards on a Ray cluster run on its CPUs: use cpu")
-    workers = max(int(processes), 1)
-    if shards is not None and workers > 1 and int(shards) != workers:
-        raise SettingError(
-            f"`processes`: each worker process holds one shard: {processes} processes cannot hold "
-            f"{shards} shards"
-        )
-    return workers if shards is None else int(shards)
+    return max(int(processes), 1) if shards is None else int(shards)
 
 
 def _check(rules: Mapping[str, Rule], settings: Mapping[str, Any]) -> None:

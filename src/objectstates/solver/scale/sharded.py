@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.choices import SideName, Solver
-from objectstates.parallel.actors import Crew
+from objectstates.parallel.actors import Actors
 from objectstates.solver.block_steps import exact_step
 from objectstates.solver.frank_wolfe import Evaluation, Learned, Rounding
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
@@ -66,7 +66,7 @@ class ShardedProblem:
 
     def __init__(
         self,
-        shards: Crew,
+        shards: Actors,
         shifts: tuple[Floats, Floats],
         *,
         nu: float,
@@ -96,7 +96,7 @@ class ShardedProblem:
     def start(self, seed: int) -> float:
         count = len(self.shards)
         seeds = [(seed if count == 1 else (seed, s), self.scales) for s in range(count)]
-        results: list[PassResult] = self.shards.ask("start", seeds)
+        results: list[PassResult] = self.shards.call("start", seeds)
         self._move_to([result.sums for result in results])
         explained = self._scaled(self._total)
         return float(sum(result.polynomial[0] for result in results) - explained @ explained)
@@ -120,7 +120,7 @@ class ShardedProblem:
             steps = np.ones(1)
         else:
             steps = step_sizes(polynomials, self._scaled(self._total), flat)
-        self.shards.ask("scale_step", [(float(step),) for step in steps])
+        self.shards.call("scale_step", [(float(step),) for step in steps])
         self._move_to([_add(a, d, s) for a, d, s in zip(sums, directions, steps, strict=True)])
         explained = self._scaled(self._total)
         separable = float((polynomials * steps[:, None] ** np.arange(3)).sum())
@@ -162,14 +162,14 @@ class ShardedProblem:
 
     def integer_terms(self, action: Labels, state: Labels) -> Terms:
         both = zip(self._split("action", action), self._split("state", state), strict=True)
-        parts: list[SeparableTerms] = self.shards.ask("integer_terms", list(both))
+        parts: list[SeparableTerms] = self.shards.call("integer_terms", list(both))
         sums = FactorSums(self.factor_sums("action", action), self.factor_sums("state", state))
         return total_terms(parts, sums, self.scales)
 
     def learn(self, side: SideName, labels: Labels) -> Learned:
         sums = self.factor_sums(side, labels)
         parts = [(side, part, sums) for part in self._split(side, labels)]
-        scores = np.concatenate(self.shards.ask("held_out_scores", parts))
+        scores = np.concatenate(self.shards.call("held_out_scores", parts))
         return Learned(scores, lambda: self.whitenings[side].classifier(sums))
 
     def reductions(self) -> dict[SideName, Reduction]:
@@ -179,10 +179,10 @@ class ShardedProblem:
     def factor_sums(self, side: SideName, labels: Labels) -> Floats:
         """F'Y (K, 1 + d) of integer labels of one side."""
         parts = [(side, part) for part in self._split(side, labels)]
-        return np.asarray(np.sum(self.shards.ask("factor_sums", parts), axis=0))
+        return np.asarray(np.sum(self.shards.call("factor_sums", parts), axis=0))
 
     def _all(self, method: str, *given: Any) -> list[Any]:
-        return self.shards.ask(method, [given] * len(self.shards))
+        return self.shards.call(method, [given] * len(self.shards))
 
     def _split(self, side: SideName, labels: Labels) -> list[Labels]:
         return np.split(labels, self._row_cuts.get(side, []))
