@@ -20,6 +20,7 @@ backend (numba, disk, torch, Triton) still lacks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -148,9 +149,9 @@ def oracle(
     return (float(value), labels) if np.isfinite(value) else impossible
 
 
-def one_hot(labels: tuple[int, ...] | npt.NDArray[np.integer], n_states: int) -> Floats:
+def one_hot(labels: Sequence[int], n_states: int) -> Floats:
     """Labels (m,) of 0..K as a matrix (m, K)."""
-    return np.eye(n_states + 1)[np.asarray(labels, int).reshape(-1), 1:]
+    return np.eye(n_states + 1)[np.asarray(labels, int), 1:]
 
 
 def duality_gap(problem: Problem, z: Floats, y: Floats) -> float:
@@ -165,6 +166,29 @@ def duality_gap(problem: Problem, z: Floats, y: Floats) -> float:
                 least, _ = oracle(slopes[n], side.start[n], side.end[n], side.exactly_one)
                 gap += inner(slopes[n], labels[n]) - least
     return gap
+
+
+def exact_step(slope: float, curvature: float, limit: float = 1.0) -> float:
+    """The s in [0, limit] that minimises slope s + curvature s^2 / 2, for a slope of at most 0."""
+    return limit if -slope >= curvature * limit else max(-slope / curvature, 0.0)
+
+
+def full_step(problem: Problem, z: Floats, y: Floats) -> tuple[Floats, Floats, float]:
+    """The paper's Frank-Wolfe step: all clips and both sides towards the oracle's labellings.
+
+    Returns the labels after it and the gap before. d is bilinear, so the curvature may be negative.
+    """
+    targets = []
+    for side, slopes in zip(problem.sides, gradient(problem, z, y), strict=True):
+        found = [
+            oracle(slopes[n], side.start[n], side.end[n], side.exactly_one) for n in side.clips
+        ]
+        targets.append(one_hot([k for _, labels in found for k in labels], slopes.shape[1]))
+    gap = duality_gap(problem, z, y)
+    # h is quadratic: h(target) = h(here) - gap + curvature / 2.
+    curvature = 2 * (sum(terms(problem, *targets)) - sum(terms(problem, z, y)) + gap)
+    size = exact_step(-gap, curvature)
+    return z + size * (targets[0] - z), y + size * (targets[1] - y), gap
 
 
 def mean_of(weights: Combination, n_states: int) -> Floats:
@@ -190,8 +214,7 @@ def block_step(
     direction = one_hot(target, k) - source
     slope = least - inner(slopes, source)
     curvature = float(np.vdot(direction, hessian @ direction))
-    # The minimum of slope s + curvature s^2 / 2 over s in [0, limit].
-    size = limit if -slope >= curvature * limit else max(-slope / curvature, 0.0)
+    size = exact_step(slope, curvature, limit)
     moved = {q: w if pairwise else (1 - size) * w for q, w in weights.items()}
     if pairwise:
         moved[worst] -= size
