@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from objectstates.base.choices import SideName
 from objectstates.base.errors import CorpusError
-from objectstates.data.corpus import Corpus
+from objectstates.data.corpus import Array, Corpus
 from objectstates.solver.frank_wolfe import Problem
-from objectstates.solver.in_memory import InMemoryProblem, SideData
+from objectstates.solver.in_memory import InMemoryProblem
 from objectstates.solver.oracle import Constraints
+from objectstates.solver.problem import JointProblem, make_side
 from objectstates.solver.scale.factor_gpu import algebra_on
 from objectstates.solver.scale.moments import Reduction
 from objectstates.solver.scale.pca import ReducedAlgebra
@@ -52,18 +53,24 @@ def pose_in_memory(corpus: Corpus, *, device: str, reduce: int | None) -> Pose:
     @contextmanager
     def pose(action: Constraints, state: Constraints, weights: Weights) -> Iterator[Posed]:
         algebra = algebra_on(device) if reduce is None else ReducedAlgebra(reduce)
-        sides: dict[SideName, SideData] = {
-            "action": SideData(action, corpus.chunks.features[: action.n_rows], weights.lam),
-            "state": SideData(state, corpus.tracklets.features[: state.n_rows], weights.mu),
+        features: dict[SideName, Array] = {
+            "action": corpus.chunks.features[: action.n_rows],
+            "state": corpus.tracklets.features[: state.n_rows],
         }
-        problem = InMemoryProblem(sides["action"], sides["state"], nu=weights.nu, algebra=algebra)
+        ridges: dict[SideName, float] = {"action": weights.lam, "state": weights.mu}
+        joint = JointProblem(
+            make_side(algebra.factorise(features["action"], weights.lam), action),
+            make_side(algebra.factorise(features["state"], weights.mu), state),
+            weights.nu,
+        )
+
+        def classifier(side: SideName, labels: Array, residual: Array) -> tuple[Array, Array]:
+            return algebra.linear_classifier(features[side], labels, residual, ridges[side])
+
+        problem = InMemoryProblem(joint, classifier)
         reductions = {}
         if isinstance(algebra, ReducedAlgebra):
-            reductions = {
-                name: algebra.reduction(side.features)
-                for name, side in sides.items()
-                if side.constraints.n_rows
-            }
+            reductions = {s: algebra.reduction(rows) for s, rows in features.items() if len(rows)}
         yield Posed(problem, reductions)
 
     return pose

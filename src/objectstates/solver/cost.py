@@ -19,7 +19,6 @@ The residual of the best classifier is Y - XW - b = A Y, so its scores are Y - A
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -66,24 +65,6 @@ class ClusteringCost:
     def value(self, labels: Floats) -> float:
         """g(Y)."""
         return float(np.vdot(labels, self.residual(labels))) / normaliser(self.n_samples)
-
-
-class Algebra(Protocol):
-    """Where features are factored: by this module, or on a device (``scale/factor_gpu.py``)."""
-
-    def factorise(self, features: npt.NDArray[np.floating], ridge: float) -> ClusteringCost:
-        """:func:`factorise`."""
-        ...
-
-    def linear_classifier(
-        self,
-        features: npt.NDArray[np.floating],
-        labels: Floats,
-        residual: Floats,
-        ridge: float,
-    ) -> tuple[Floats, Floats]:
-        """:func:`linear_classifier`."""
-        ...
 
 
 def factorise(features: npt.NDArray[np.floating], ridge: float) -> ClusteringCost:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from objectstates.base.choices import SideName, Solver
 from objectstates.solver.block_steps import STEPS_PER_BLOCK, exact_step, sweep, with_capacity
-from objectstates.solver.cost import Algebra
 from objectstates.solver.distortion import distortion
 from objectstates.solver.frank_wolfe import Evaluation, Learned, Rounding
 from objectstates.solver.held_out import held_out_scores
-from objectstates.solver.oracle import Constraints, Floats, Labels, random_labels
+from objectstates.solver.oracle import Floats, Labels, random_labels
 from objectstates.solver.problem import (
     Iterate,
     JointProblem,
@@ -22,33 +19,27 @@ from objectstates.solver.problem import (
     Terms,
     classifier_scores,
     duality_gap,
-    make_side,
     one_hot,
     refresh,
     vertex,
 )
 from objectstates.solver.rounding import joint_rounding
 
+SIDES: tuple[SideName, SideName] = ("action", "state")
 
-@dataclass(frozen=True, eq=False)
-class SideData:
-    """What one side is made from: constraints, features (M, d), and the ridge weight."""
 
-    constraints: Constraints
-    features: npt.NDArray[Any]
-    ridge: float
+Classifier = Callable[[SideName, Floats, Floats], tuple[Floats, Floats]]
+"""(W, b) of one side, (d, K) and (K,), from labels (M, K) and their residual A Y (M, K)."""
 
 
 class InMemoryProblem:
-    """Factored when made. ``action`` and ``state`` are the current point.
+    """A joint problem with a current point, ``action`` and ``state``.
 
-    algebra : where features are factored and classifiers are computed.
+    classifier : computes classifiers from labels, where the features are at hand.
     """
 
-    def __init__(self, action: SideData, state: SideData, *, nu: float, algebra: Algebra) -> None:
-        self._data: dict[SideName, SideData] = {"action": action, "state": state}
-        self._algebra = algebra
-        self.joint = JointProblem(self._factored(action), self._factored(state), nu)
+    def __init__(self, joint: JointProblem, classifier: Classifier) -> None:
+        self.joint, self._classifier = joint, classifier
 
     @property
     def coupled(self) -> bool:
@@ -106,11 +97,8 @@ class InMemoryProblem:
         labels, scores, relaxed = self._kept
 
         def classifiers() -> dict[SideName, tuple[Floats, Floats]]:
-            found = {}
-            for (name, data), y, s in zip(self._data.items(), relaxed, scores, strict=True):
-                if len(y):
-                    found[name] = self._classifier(data, y, y - s)
-            return found
+            sides = zip(SIDES, relaxed, scores, strict=True)
+            return {name: self._classifier(name, y, y - s) for name, y, s in sides if len(y)}
 
         return Rounding(*labels, *scores, classifiers)
 
@@ -121,15 +109,7 @@ class InMemoryProblem:
         of: Side = getattr(self.joint, side)
         y = one_hot(labels, of.constraints.n_states)
         scores, residual = held_out_scores(of, y)
-        return Learned(scores, lambda: self._classifier(self._data[side], y, residual))
-
-    def _factored(self, data: SideData) -> Side:
-        return make_side(self._algebra.factorise(data.features, data.ridge), data.constraints)
-
-    def _classifier(
-        self, data: SideData, labels: Floats, residual: Floats
-    ) -> tuple[Floats, Floats]:
-        return self._algebra.linear_classifier(data.features, labels, residual, data.ridge)
+        return Learned(scores, lambda: self._classifier(side, y, residual))
 
 
 def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:
