@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from objectstates.solver.oracle import label_clips, one_row, ordered_states
+from objectstates.solver.problem import Scales
 from objectstates.solver.rounding import joint_rounding
 from tests.solver.problems import random_constraints
 
@@ -94,9 +95,7 @@ def test_joint_rounding_of_many_clips(exactly_one):
     offsets = np.array([0, 4, 5, 11])
     action = one_row(offsets, linear=np.zeros((11, 1)), times=rng.uniform(0, 7, 11))
     scores = rng.standard_normal((11, 1)), rng.standard_normal((state.n_rows, 2))
-    expected = joint_rounding(
-        action, state, *scores, action_weight=0.1, state_weight=0.05, coupling=0.1
-    )
+    expected = joint_rounding(action, state, *scores, Scales(5, 10, 0.5))
     sides = [padded.pad(c, np.arange(3), "cpu") for c in (action, state)]
     costs = [
         side.linear + side.spread(torch.as_tensor(weight * (1 - 2 * s)))

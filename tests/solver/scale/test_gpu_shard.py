@@ -10,15 +10,15 @@ from objectstates.discovery.constraints import (
     no_states,
     state_constraints,
 )
+from objectstates.parallel.actors import LocalActors
 from objectstates.solver.frank_wolfe import minimise
 from objectstates.solver.held_out import held_out_scores
 from objectstates.solver.problem import one_hot
 from objectstates.solver.scale import disk_rows as shard_rows
 from objectstates.solver.scale import gpu_rows as resident_rows
 from objectstates.solver.scale.moments import ArrayRows, shift_of
-from objectstates.solver.scale.shard_messages import Wholes
-from objectstates.solver.scale.sharded import LocalActors, ShardedProblem, divide, part_of
-from tests.solver.problems import dense_objective
+from objectstates.solver.scale.sharded import ShardedProblem, divide, part_of
+from tests.solver.problems import dense_objective, solve
 from tests.solver.scale.test_sharded import LAM, MU, NU, in_memory
 from tests.solver.scale.test_sharded import make_actors as on_disk
 
@@ -43,7 +43,9 @@ def corpus():
     )
 
 
-def make_actors(corpus, n_shards=1, *, device="cpu", alone=None, target="joint", exactly_one=False):
+def make_actors(
+    corpus, n_shards=1, *, device="cpu", single=None, target="joint", exactly_one=False
+):
     action = action_constraints(corpus)
     state = state_constraints(corpus, exactly_one=exactly_one)
     chunks, tracklets = corpus.chunks.features, corpus.tracklets.features
@@ -57,7 +59,7 @@ def make_actors(corpus, n_shards=1, *, device="cpu", alone=None, target="joint",
             part_of(action, features[0], *clips),
             part_of(state, features[1], *clips),
             torch.device(device),
-            alone=n_shards == 1 if alone is None else alone,
+            single=n_shards == 1 if single is None else single,
             mini_batches=3,
         )
         for clips in divide(action, state, n_shards)
@@ -91,22 +93,27 @@ def test_objective_and_gap_are_those_of_the_labels(corpus, device, exactly_one):
     trace = []
     with actors:
         sharded = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
-        found = sharded.minimise(
-            tol=1e-3, max_passes=2000, callback=lambda p: trace.append(p) and None
+        found = minimise(
+            sharded,
+            tol=1e-3,
+            max_passes=2000,
+            round_every=5,
+            evaluate_every=5,
+            callback=lambda p: trace.append(p) and None,
         )
         z, y = relaxed_labels(actors)
-        rounded = [np.concatenate(x) for x in zip(*actors.call("rounding", [()]), strict=True)]
+        rounding = sharded.kept_rounding()
     assert found.converged
     assert found.terms.total == pytest.approx(dense_objective(problem, z, y), rel=1e-6)
-    at = minimise(problem, max_passes=1)  # for its shapes
+    _, at = solve(problem, max_passes=1)  # for its shapes
     action, state = at.action._replace(labels=z), at.state._replace(labels=y)
     _refresh(problem, action, state)
     assert problem.gap(action, state) == pytest.approx(found.gap, rel=1e-3)
     joint = [p.objective for p in trace if p.stage == "joint"]
     assert (np.diff(joint) <= 1e-9 * joint[0]).all()
-    expected = minimise(problem, tol=1e-3, max_passes=2000)
+    expected, _ = solve(problem, tol=1e-3, max_passes=2000)
     assert found.terms.total < 1.15 * expected.terms.total  # not convex: another stationary point
-    terms = problem.integer_terms(rounded[0].astype(np.int8), rounded[1].astype(np.int8))
+    terms = problem.integer_terms(rounding.action, rounding.state)
     assert found.rounded_terms.total == pytest.approx(terms.total, rel=1e-6)
 
 
@@ -126,10 +133,9 @@ def test_alone_each_side_reaches_the_optimum(corpus, device, target, n_shards):
     alone = {"state": "action", "action": "state"}[target]
     actors, shifts = make_actors(corpus, n_shards, device=device, target=target)
     with actors:
-        found = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM).minimise(
-            tol=1e-2, max_passes=3000
-        )
-    expected = minimise(whole.with_nu(0.0), tol=1e-4, max_passes=3000)
+        problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
+        found = minimise(problem, tol=1e-2, max_passes=3000, round_every=5, evaluate_every=5)
+    expected, _ = solve(whole.with_nu(0.0), tol=1e-4, max_passes=3000)
     best = getattr(expected.terms, target)
     assert getattr(found.terms, alone) == 0
     assert found.converged
@@ -149,7 +155,8 @@ def test_parts_of_a_mini_batch_move_as_one(corpus, device, monkeypatch):
         actors, shifts = make_actors(corpus, device=device)
         with actors:
             assert [len(x) for x in actors._actors[0]._state.parts] == [parts] * 3
-            ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM).minimise(tol=0, max_passes=50)
+            problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
+            minimise(problem, tol=0, max_passes=50)
             labels.append(relaxed_labels(actors))
     for one, other in zip(*labels, strict=True):
         assert one == pytest.approx(other, abs=1e-9)
@@ -164,18 +171,23 @@ def test_the_same_seed_gives_the_same_bytes(corpus, device):
         for seed in (0, 1):
             runs = []
             for _ in range(2):
-                problem.minimise(tol=0, max_passes=55, seed=seed)
+                minimise(problem, tol=0, max_passes=55, seed=seed, round_every=5)
                 runs.append([labels.tobytes() for labels in relaxed_labels(actors)])
             assert runs[0] == runs[1]
 
 
 @pytest.mark.parametrize("solver", ["block", "full"])
 def test_several_shards_never_rise(corpus, solver):
-    actors, shifts = make_actors(corpus, 3, alone=False)
+    actors, shifts = make_actors(corpus, 3, single=False)
     trace = []
     with actors:
-        found = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM).minimise(
-            solver=solver, tol=0.02, max_passes=200, callback=lambda p: trace.append(p) and None
+        found = minimise(
+            ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM),
+            solver=solver,
+            tol=0.02,
+            max_passes=200,
+            round_every=5,
+            callback=lambda p: trace.append(p) and None,
         )
         z, y = relaxed_labels(actors)
     joint = [p.objective for p in trace if p.stage == "joint"]
@@ -188,13 +200,12 @@ def test_scores_without_a_clip_are_those_in_memory(corpus):
     rng = np.random.default_rng(0)
     with actors_and_shifts[0] as actors:
         sharded = ShardedProblem(actors, actors_and_shifts[1], nu=NU, mu=MU, lam=LAM)
-        sharded.minimise(max_passes=2)
+        minimise(sharded, max_passes=2)
         for kind, side in (("action", problem.action), ("state", problem.state)):
             n_states = side.constraints.linear.shape[1]
             labels = rng.integers(0, n_states + 1, side.constraints.n_rows).astype(np.int8)
             expected, _ = held_out_scores(side, one_hot(labels, n_states))
-            whole = actors.call("whole", [(kind, labels)])[0]
-            found = actors.call("held_out", [(kind, labels, whole)])[0]
+            found = sharded.learn(kind, labels).scores
             assert found == pytest.approx(expected, abs=1e-4)
 
 
@@ -222,17 +233,14 @@ def test_reduced_rows_are_those_on_disk(corpus, tmp_path, monkeypatch, device, s
     for actors, shifts in (make_actors(corpus, device=device), on_disk(corpus, tmp_path, 1)):
         with actors:
             problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM, reduce=5)
-            solution = problem.minimise(tol=1e-3, max_passes=2000)
+            solution = minimise(problem, tol=1e-3, max_passes=2000, round_every=5, evaluate_every=5)
             assert solution.converged
             sides = list(zip(("action", "state"), labels, strict=True))
-            wholes = Wholes(*(actors.call("whole", [side])[0] for side in sides))
-            assert [whole.shape for whole in wholes] == [(1, 6), (2, 6)]
-            told = [
-                actors.call("held_out", [(*side, w)])[0]
-                for side, w in zip(sides, wholes, strict=True)
-            ]
-            terms = problem.terms(actors.call("ledger", [tuple(labels)]), wholes)
-            found.append((*wholes, *told, solution.terms.total, terms.total))
+            sums = [problem.factor_sums(*side) for side in sides]
+            assert [own.shape for own in sums] == [(1, 6), (2, 6)]
+            scores = [problem.learn(*side).scores for side in sides]
+            terms = problem.integer_terms(*labels)
+            found.append((*sums, *scores, solution.terms.total, terms.total))
     here, there = found
     for one, other in zip(here[:4], there[:4], strict=True):
         assert one == pytest.approx(other, abs=1e-5 if single else 1e-9)

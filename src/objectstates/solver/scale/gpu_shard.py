@@ -230,7 +230,7 @@ class ResidentShard:
         found: dict[ResidentSide, list[Tensor]] = {self._action: [], self._state: []}
         total = {side: side.whole(0.0 * self._mine[side]) for side in found}
         for b in range(len(self._batches)):
-            costs = []
+            costs: list[Tensor] = []
             for side in (self._action, self._state):
                 of, labels = side.padded[b], side.labels(b)
                 scores = side.spread_scores(b, side.whole(given[side]))
