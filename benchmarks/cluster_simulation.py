@@ -46,9 +46,10 @@ from benchmarks.scale import CHUNKS, NU_PER_CLIP, SETTINGS, TRACKLETS, Made
 from objectstates.cli.output import make_table, print_table
 from objectstates.parallel.actors import LocalActors
 from objectstates.parallel.ray_actors import Replay
+from objectstates.solver.frank_wolfe import minimise
 from objectstates.solver.scale.disk_shard import Shard
 from objectstates.solver.scale.moments import shift_of
-from objectstates.solver.scale.sharded import ShardedProblem, divide, part_of
+from objectstates.solver.scale.sharded import ROUND_EVERY, ShardedProblem, divide, part_of
 
 RESULTS = Path(__file__).parent / "results"
 PLACE = RESULTS / "cluster_simulation.json"
@@ -137,7 +138,7 @@ def shard_makers(made: Made, folder: Path, n_shards: int) -> list[Callable[[], S
             part_of(action, chunks, *clips),
             part_of(state, tracklets, *clips),
             folder / f"shard{s}",
-            alone=n_shards == 1,
+            single=n_shards == 1,
         )
         for s, clips in enumerate(divide(action, state, n_shards))
     ]
@@ -173,15 +174,18 @@ def fit(
                 shifts = tuple(shift_of(rows) for rows in made.sides()[2:])
                 problem = ShardedProblem(watched, shifts, nu=NU_PER_CLIP / made.length, **SETTINGS)
                 making = time.process_time() - begin[1]
-                found = problem.minimise(
+                found = minimise(
+                    problem,
                     tol=tol,
                     max_passes=max_passes,
+                    round_every=ROUND_EVERY,
+                    evaluate_every=ROUND_EVERY,
                     callback=lambda at, gaps=gaps: gaps.append(at.gap / at.objective),
                 )
                 seconds.append(time.perf_counter() - begin[0])
                 worked = np.subtract(actors.call("worked", [()] * shards), before)
     steps = {step: float(np.mean(watched.cpu[step])) for step in STEPS}
-    steps["sweep"] += float(np.mean(watched.cpu["settle"]))
+    steps["sweep"] += float(np.mean(watched.cpu["scale_step"]))
     whiten = making - sum(watched.cpu["measure"]) - sum(watched.cpu["prepare"])
     tenth = [n for n, gap in enumerate(gaps, start=1) if n > STARTING_PASSES and gap <= 0.1]
     return Measured(
@@ -326,7 +330,7 @@ def compare_steps(constants: Constants, found: Measured) -> list[Compared]:
     once = sum(constants.core_seconds(c, s) for s in ("measure", "prepare"))
     rows = [Compared(f"{name}: factorising", "CPU s", once,
                      found.steps["measure"] + found.steps["prepare"])]  # fmt: skip
-    for step in ("sweep", "examine"):
+    for step in ("sweep", "evaluate"):
         predicted = constants.core_seconds(c, step)
         rows.append(Compared(f"{name}: {step}", "CPU s", predicted, found.steps[step]))
     return rows

@@ -173,7 +173,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         ray_address : of a Ray cluster that works on the shards instead; each of its machines must
             see ``path``, and have the folder ``scratch`` if that is given.
         """
-        shards = self.check_folder(shards=shards, processes=processes, ray_address=ray_address)
+        check_settings(self.get_params())
+        shards = check_out_of_core(self.get_params(), shards, processes, ray_address)
         clock, stopper = Stopwatch(), Stopper(callback)
         corpus = read_without_features(Path(path))
         skipped, kept = self._formulation.leave_out_infeasible(corpus, self.on_infeasible)
@@ -291,17 +292,13 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         except (KeyError, TypeError, ValueError) as problem:
             raise ResultError(f"{path} lacks {problem} in its header: fit again") from None
 
-    def check(self) -> None:
-        """Raise now what :meth:`fit` would say of the parameters."""
+    def check(self, *, shards: int | None = None, ray_address: str | None = None) -> None:
+        """Raise now what :meth:`fit` would say of the parameters; with shards, :meth:`fit_folder`."""
         check_settings(self.get_params())
-        check_in_memory(self.get_params())
-
-    def check_folder(
-        self, *, shards: int | None = None, processes: int = 1, ray_address: str | None = None
-    ) -> int:
-        """Raise now what :meth:`fit_folder` would say of the parameters; the number of shards."""
-        check_settings(self.get_params())
-        return check_out_of_core(self.get_params(), shards, processes, ray_address)
+        if shards is None:
+            check_in_memory(self.get_params())
+        else:
+            check_out_of_core(self.get_params(), shards, 1, ray_address)
 
     def __sklearn_tags__(self) -> Any:
         """Tags of scikit-learn: it learns without targets, from a corpus and not from an array."""
