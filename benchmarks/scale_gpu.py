@@ -257,7 +257,8 @@ def judge(problem: Any, shard: Any, chunks: Any, tracklets: Any) -> dict[str, fl
     gap = 0.0
     for sides, parts in _on_the_host(problem, shard, (chunks, tracklets), labels):
         targets = [np.empty(len(part), np.int8) for part in parts]
-        gap += duality_gap(*sides, problem.scales.coupling, *parts, *wholes, *targets)
+        arrays: list[Any] = [*parts, *wholes, *targets]
+        gap += duality_gap(sides[0], sides[1], problem.scales.coupling, *arrays)
     terms = separable_terms(shard._action.constraints, shard._state.constraints, *labels)
     return {"objective": total_terms([terms], wholes, problem.scales).total, "gap": gap}
 
@@ -265,7 +266,6 @@ def judge(problem: Any, shard: Any, chunks: Any, tracklets: Any) -> dict[str, fl
 def _on_the_host(problem: Any, shard: Any, features: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
     """Both sides of 512 clips after the other, with factor rows made from features, and labels."""
     from objectstates.solver.problem import Side
-    from objectstates.solver.scale.sharded import part_of
 
     n_clips = shard._state.constraints.n_clips
     for first in range(0, n_clips, 512):
@@ -275,11 +275,12 @@ def _on_the_host(problem: Any, shard: Any, features: Any, labels: Any) -> Iterat
             (shard._action, shard._state), features, problem.whitenings.values(), labels,
             strict=True,
         ):  # fmt: skip
-            some, there = part_of(side.constraints, made, *clips)
-            rows = whitening.factor(there.read(0, there.shape[0]).cpu().numpy())
+            lo, hi = side.constraints.offsets[list(clips)].tolist()
+            some = side.constraints.clips(*clips)
+            rows = whitening.factor(made.read(lo, hi).cpu().numpy())
             if "float32" in str(side.rows.dtype):
                 rows[:, 1:] = rows[:, 1:].astype(np.float32)
             nothing, none = np.empty(0), np.empty(0, np.int64)
             sides.append(Side(some, rows, False, nothing, none, 2.0 * side.n_rows))
-            parts.append(every[there.first : there.last])
+            parts.append(every[lo:hi])
         yield sides, parts

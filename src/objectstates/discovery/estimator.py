@@ -293,7 +293,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             raise ResultError(f"{path} lacks {problem} in its header: fit again") from None
 
     def check(self, *, shards: int | None = None, ray_address: str | None = None) -> None:
-        """Raise now what :meth:`fit` would say of the parameters; with shards, :meth:`fit_folder`."""
+        """Raise now what :meth:`fit` would; given shards, what :meth:`fit_folder` would."""
         check_settings(self.get_params())
         if shards is None:
             check_in_memory(self.get_params())

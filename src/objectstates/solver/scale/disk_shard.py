@@ -99,7 +99,7 @@ class Shard:
             side.start(random_labels(side.constraints, self._rng))
         self._save_point()
         sums = self._zero_sums()
-        for batch in self._read():
+        for batch in self.read_batches():
             self._add_sums(batch, self._action.labels, self._state.labels, sums)
         return PassResult(np.inf, sums, self._polynomial(scales))
 
@@ -113,7 +113,7 @@ class Shard:
             side.reserve_vertices()
         total, own = FactorSums(sums.action.copy(), sums.state.copy()), self._zero_sums()
         gap = 0.0
-        for batch in self._read(shuffled=True):
+        for batch in self.read_batches(shuffled=True):
             first, last = batch.first, batch.last
             action = self._action.iterate(first, last, batch.action, total.action)
             state = self._state.iterate(first, last, batch.state, total.state)
@@ -130,7 +130,7 @@ class Shard:
         self._save_point()
         z, y = np.zeros_like(self._action.labels), np.zeros_like(self._state.labels)
         own, gap = self._zero_sums(), 0.0
-        for batch in self._read():
+        for batch in self.read_batches():
             rows = self._rows(batch)
             more, targets = self._gap(batch, sums, scales)
             gap += more
@@ -165,7 +165,7 @@ class Shard:
         found = np.empty((counts[0], 1)), np.empty((counts[1], 2))
         labels = np.empty(counts[0], np.int8), np.empty(counts[1], np.int8)
         rounded, gap = self._zero_sums(), 0.0
-        for batch in self._read():
+        for batch in self.read_batches():
             z, y = self._rows(batch)
             gap += self._gap(batch, sums, scales)[0]
             found[0][z] = scores(batch.action.rows, sums.action)
@@ -225,7 +225,7 @@ class Shard:
         filled = sum(4 * side.width * side.constraints.offsets for side in self._sides)
         return _batches(np.asarray(filled), self._batch_bytes)
 
-    def _read(self, shuffled: bool = False) -> Iterator[_Batch]:
+    def read_batches(self, shuffled: bool = False) -> Iterator[_Batch]:
         """All batches; while one is worked on, the next is read."""
         order = np.arange(len(self._batches))
         if shuffled and len(order) > 1:
