@@ -42,7 +42,7 @@ _REPLAY = Replay(
 class FeaturesOnDisk:
     """The features of both sides; a side that is not sought has no rows.
 
-    shapes : of the whole tables, as a result tells them.
+    shapes : of the whole tables, for the result's summary.
     """
 
     action: FeatureRows
