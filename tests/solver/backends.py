@@ -190,7 +190,9 @@ class ShardBackend:
     shard : makes one of both sides' constraints and features. place : puts it at a point.
     """
 
-    def __init__(self, shard: Callable[..., Any], place: Callable[[Any, Point], None]) -> None:
+    def __init__(
+        self, shard: Callable[..., Any], place: Callable[[Any, Point, Wholes], None]
+    ) -> None:
         self._shard, self._place = shard, place
 
     at_once, breaks_ties = False, True
@@ -246,9 +248,7 @@ class ShardBackend:
                     )
                 )
             )
-            self._place(shard, point)
-            if hasattr(shard, "_mine"):
-                shard._mine = dict(zip((shard._action, shard._state), wholes, strict=True))
+            self._place(shard, point, wholes)
             yield sharded, shard, wholes
 
     def _labels(self, shard: Any) -> tuple[Floats, Floats]:
@@ -259,7 +259,7 @@ def disk_backend() -> Backend:
     def make(action: Any, state: Any, alone: bool) -> Shard:
         return Shard(action, state, Path(folder.name), alone=alone)
 
-    def place(shard: Any, point: Point) -> None:
+    def place(shard: Any, point: Point, _: Wholes) -> None:
         for side, labels, clips in zip(
             (shard._action, shard._state), point.labels, (point.action, point.state), strict=True
         ):
@@ -304,11 +304,15 @@ class TorchBackend(ShardBackend):
 
         from objectstates.solver.scale import batched_torch
 
-        batch = batched_torch.pad(constraints, np.arange(constraints.n_clips), self.device)
-        there = torch.as_tensor(costs, device=self.device)
-        wide = batch.spread(there, beyond=float("inf"))
-        least, path = batched_torch.cheapest_paths(wide, batch.before, batch.closed)
-        labels = batch.collect(batched_torch.labels_of(path), len(costs)).cpu().numpy()
+        finite, forbidden = (
+            np.where(np.isinf(costs), 0.0, costs),
+            np.where(np.isinf(costs), costs, 0.0),
+        )
+        constraints = constraints._replace(linear=forbidden)
+        batch = batched_torch.batch_clips(constraints, np.arange(constraints.n_clips), self.device)
+        padded = batch.linear + batch.pad(torch.as_tensor(finite, device=self.device))
+        least, path = batched_torch.cheapest_paths(padded, batch.before, batch.blocked)
+        labels = batch.unpad(batched_torch.labels_of(path), len(costs)).cpu().numpy()
         found = labels @ np.arange(1, costs.shape[1] + 1)
         return least.cpu().numpy(), found.astype(np.int8)
 
@@ -318,28 +322,35 @@ class TorchBackend(ShardBackend):
         from objectstates.solver.scale import gpu_rows, gpu_shard
 
         with (
-            patch.object(gpu_rows, "tools_for", lambda _: self.kernels),
-            patch.object(gpu_shard, "tools_for", lambda _: self.kernels),
+            patch.object(gpu_rows, "kernels_for", lambda _: self.kernels),
+            patch.object(gpu_shard, "kernels_for", lambda _: self.kernels),
         ):
-            return gpu_shard.ResidentShard(action, state, torch.device(self.device), alone=alone)
+            return gpu_shard.GpuShard(action, state, torch.device(self.device), alone=alone)
 
-    def _put(self, shard: Any, point: Point) -> None:
+    def _put(self, shard: Any, point: Point, wholes: Wholes) -> None:
         import torch
 
         from objectstates.solver.scale import batched_torch
+        from objectstates.solver.scale.gpu_shard import mini_batches_of
 
-        order = shard._batches[0]  # of clips; few enough for one mini-batch
+        sides = shard._action.constraints, shard._state.constraints
+        shard._own = dict(zip((shard._action, shard._state), wholes, strict=True))
+        (order,) = mini_batches_of(*sides, 1)  # few clips: one mini-batch
         for side, clips in (shard._action, point.action), (shard._state, point.state):
             labellings, weights, _ = listed(clips)
-            batch, flow = side.padded[0], 0.0
+            (part,) = side.parts
+            batch = part.clips
+            part.flow.zero_()
             for labels, weight in zip(labellings.T, weights.T, strict=True):
-                costs = 1 - 2 * batch.spread(side.hot(labels))  # this labelling is the cheapest
-                _, path = batched_torch.cheapest_paths(costs, batch.before, batch.closed)
-                flow += torch.as_tensor(weight[order], device=self.device) * path
-            side.stand(0, flow)
+                costs = 1 - 2 * batch.pad(side.one_hot(labels))  # this labelling is the cheapest
+                _, path = batched_torch.cheapest_paths(costs, batch.before, batch.blocked)
+                part.flow += torch.as_tensor(weight[order], device=self.device) * path
 
     def _labels(self, shard: Any) -> tuple[Floats, Floats]:
-        z, y = (side.gather([side.labels(0)]) for side in (shard._action, shard._state))
+        z, y = (
+            side.unpad([part.labels for part in side.parts])
+            for side in (shard._action, shard._state)
+        )
         return z, y
 
 
@@ -375,12 +386,12 @@ class TritonBackend(TorchBackend):
 
         forbidden = np.isinf(costs)
         clip = clip._replace(linear=np.where(forbidden, np.inf, 0.0))
-        batch = batched_torch.pad(clip, np.zeros(1, np.int64), self.device)
+        batch = batched_torch.batch_clips(clip, np.zeros(1, np.int64), self.device)
         there = torch.as_tensor(start, device=self.device)
         _, flow = batched_torch.cheapest_paths(
-            1 - 2 * batch.spread(there), batch.before, batch.closed
+            1 - 2 * batch.pad(there), batch.before, batch.blocked
         )
-        changes, facts = self.kernels.visit(
+        changes, sums = self.kernels.frank_wolfe_steps(
             batch,
             there - torch.as_tensor(np.where(forbidden, 0.0, costs), device=self.device),
             None,
@@ -389,7 +400,7 @@ class TritonBackend(TorchBackend):
             steps=1,
             pairwise=False,
         )
-        return changes.cpu().numpy(), float(facts[0])
+        return changes.cpu().numpy(), float(sums[0])
 
 
 BACKENDS: dict[str, Callable[[], Backend]] = {

@@ -26,7 +26,7 @@ from objectstates.parallel.pool import crew_of
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import Terms
 from objectstates.solver.scale.disk_shard import Shard
-from objectstates.solver.scale.gpu_shard import ResidentShard
+from objectstates.solver.scale.gpu_shard import GpuShard
 from objectstates.solver.scale.moments import ArrayRows, FeatureRows, Reduction, Whitening, shift_of
 from objectstates.solver.scale.shard_messages import Wholes
 from objectstates.solver.scale.sharded import (
@@ -177,7 +177,7 @@ def on_disk(
     folders = [place / f"objectstates-{token}-{number}" for number in range(len(runs))]
     make: Callable[..., Member] = _make_shard
     if device != "cpu":
-        make = partial(_make_resident, solver_device(device))
+        make = partial(_make_gpu_shard, solver_device(device))
     makers = [
         partial(
             make,
@@ -206,15 +206,15 @@ def on_disk(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _make_resident(
+def _make_gpu_shard(
     device: Any,
     action: tuple[Constraints, FeatureRows],
     state: tuple[Constraints, FeatureRows],
     _folder: Path,
     *,
     alone: bool,
-) -> ResidentShard:
-    return ResidentShard(action, state, device, alone=alone)
+) -> GpuShard:
+    return GpuShard(action, state, device, alone=alone)
 
 
 def _make_shard(

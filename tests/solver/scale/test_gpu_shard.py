@@ -1,4 +1,4 @@
-"""On a device the solver must answer for the same problem, with a true certificate."""
+"""A shard on a device solves the same problem, with a valid certificate."""
 
 import numpy as np
 import pytest
@@ -13,18 +13,23 @@ from objectstates.discovery.constraints import (
 from objectstates.solver.frank_wolfe import minimise
 from objectstates.solver.held_out import held_out_scores
 from objectstates.solver.problem import one_hot
-from objectstates.solver.scale import disk_rows as shard_rows
-from objectstates.solver.scale import gpu_rows as resident_rows
+from objectstates.solver.scale import disk_rows, gpu_rows, gpu_shard
 from objectstates.solver.scale.moments import ArrayRows, shift_of
 from objectstates.solver.scale.shard_messages import Wholes
-from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem, divide, part_of
+from objectstates.solver.scale.sharded import (
+    LocalCrew,
+    ShardedProblem,
+    ShardedProgress,
+    divide,
+    part_of,
+)
 from tests.solver.problems import dense_objective
 from tests.solver.scale.test_sharded import LAM, MU, NU, in_memory
 from tests.solver.scale.test_sharded import crew_of as on_disk
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
-from objectstates.solver.scale.gpu_shard import ResidentShard, mini_batches_of  # noqa: E402
+from objectstates.solver.scale.gpu_shard import GpuShard, mini_batches_of  # noqa: E402
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(
     not torch.cuda.is_available(), reason="there is no GPU here"))]  # fmt: skip
@@ -53,7 +58,7 @@ def crew_of(corpus, n_shards=1, *, device="cpu", alone=None, target="joint", exa
         state, tracklets = no_states(len(corpus)), tracklets[:0]
     features = ArrayRows(chunks), ArrayRows(tracklets)
     shards = [
-        ResidentShard(
+        GpuShard(
             part_of(action, features[0], *clips),
             part_of(state, features[1], *clips),
             torch.device(device),
@@ -66,14 +71,12 @@ def crew_of(corpus, n_shards=1, *, device="cpu", alone=None, target="joint", exa
 
 
 def relaxed_labels(crew):
-    """Z (T, 1) and Y (M, 2) where the shards stand."""
+    """The shards' Z (T, 1) and Y (M, 2)."""
     found = []
     for kind in ("_action", "_state"):
-        parts = [getattr(shard, kind) for shard in crew._shards]
+        sides = [getattr(shard, kind) for shard in crew._shards]
         found.append(
-            np.concatenate(
-                [part.gather([part.labels(b) for b in range(len(part.spans))]) for part in parts]
-            )
+            np.concatenate([side.unpad([part.labels for part in side.parts]) for side in sides])
         )
     return found
 
@@ -88,12 +91,10 @@ def test_objective_and_gap_are_those_of_the_labels(corpus, device, exactly_one):
         constraints = side.constraints._replace(exactly_one=True)
         problem = type(problem)(problem.action, side._replace(constraints=constraints), NU)
     crew, shifts = crew_of(corpus, device=device, exactly_one=exactly_one)
-    trace = []
+    trace: list[ShardedProgress] = []
     with crew:
         sharded = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
-        found = sharded.minimise(
-            tol=1e-3, max_passes=2000, callback=lambda p: trace.append(p) and None
-        )
+        found = sharded.minimise(tol=1e-3, max_passes=2000, callback=trace.append)
         z, y = relaxed_labels(crew)
         rounded = [np.concatenate(x) for x in zip(*crew.ask("rounding", [()]), strict=True)]
     assert found.converged
@@ -138,17 +139,17 @@ def test_alone_each_side_reaches_the_optimum(corpus, device, target, n_shards):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_parts_of_a_mini_batch_move_as_one(corpus, device, monkeypatch):
-    """Parts decide when rows are read and clips visited, not by which classifiers.
+    """Parts decide when rows are read and steps taken, not at which classifiers.
 
-    (Only the starting passes: pairwise steps soon meet labellings equal but for rounding.)
+    Starting passes only: pairwise steps soon meet labellings equal but for rounding.
     """
-    monkeypatch.setattr(resident_rows, "_FEWEST", 2)
+    monkeypatch.setattr(gpu_shard, "_MIN_CLIPS", 2)
     labels = []
     for parts in (1, 3):
-        monkeypatch.setattr(resident_rows, "PARTS", parts)
+        monkeypatch.setattr(gpu_shard, "PARTS", parts)
         crew, shifts = crew_of(corpus, device=device)
         with crew:
-            assert [len(x) for x in crew._shards[0]._state.parts] == [parts] * 3
+            assert [len(x) for x in crew._shards[0]._state.batches] == [parts] * 3
             ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM).minimise(tol=0, max_passes=50)
             labels.append(relaxed_labels(crew))
     for one, other in zip(*labels, strict=True):
@@ -157,7 +158,7 @@ def test_parts_of_a_mini_batch_move_as_one(corpus, device, monkeypatch):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_same_seed_gives_the_same_bytes(corpus, device):
-    """On a GPU too, where the second run replays what the first one recorded."""
+    """On a GPU too, where the second run replays the graphs captured in the first."""
     crew, shifts = crew_of(corpus, device=device)
     with crew:
         problem = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
@@ -172,10 +173,10 @@ def test_the_same_seed_gives_the_same_bytes(corpus, device):
 @pytest.mark.parametrize("solver", ["block", "full"])
 def test_several_shards_never_rise(corpus, solver):
     crew, shifts = crew_of(corpus, 3, alone=False)
-    trace = []
+    trace: list[ShardedProgress] = []
     with crew:
         found = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM).minimise(
-            solver=solver, tol=0.02, max_passes=200, callback=lambda p: trace.append(p) and None
+            solver=solver, tol=0.02, max_passes=200, callback=trace.append
         )
         z, y = relaxed_labels(crew)
     joint = [p.objective for p in trace if p.stage == "joint"]
@@ -213,7 +214,7 @@ def test_mini_batches_hold_every_clip_once_and_alike_ones_together(corpus):
 @pytest.mark.parametrize("single", [True, False])
 def test_reduced_rows_are_those_on_disk(corpus, tmp_path, monkeypatch, device, single):
     """The same narrow problem: sums, scores and the objective of the same labels."""
-    for module in (shard_rows, resident_rows):
+    for module in (disk_rows, gpu_rows):
         monkeypatch.setattr(module, "SINGLE_FROM", 4 if single else 10**6)
     rng = np.random.default_rng(2)
     labels = [rng.integers(0, 2, len(corpus.chunks.start)).astype(np.int8),
