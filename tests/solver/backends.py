@@ -71,10 +71,12 @@ class Backend(Protocol):
 
     at_once : all clips of a pass move at once, on the bound A <= I; else one after another.
     breaks_ties : of equally cheap labellings the oracle takes the reference's.
+    interpreted : runs a thousand times slower than compiled.
     """
 
     at_once: bool
     breaks_ties: bool
+    interpreted: bool
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]: ...
 
@@ -119,7 +121,7 @@ def listed(clips: list[Combination]) -> tuple[Labels, Floats, Any]:
 class NumbaBackend:
     """``frank_wolfe.py`` and what it calls, with all rows in memory."""
 
-    at_once, breaks_ties = False, True
+    at_once, breaks_ties, interpreted = False, True, False
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
         return label_clips(costs, constraints)
@@ -195,7 +197,7 @@ class ShardBackend:
     ) -> None:
         self._shard, self._place = shard, place
 
-    at_once, breaks_ties = False, True
+    at_once, breaks_ties, interpreted = False, True, False
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
         return label_clips(costs, constraints)
@@ -339,12 +341,11 @@ class TorchBackend(ShardBackend):
         for side, clips in (shard._action, point.action), (shard._state, point.state):
             labellings, weights, _ = listed(clips)
             (part,) = side.parts
-            batch = part.clips
-            part.flow.zero_()
+            batch, flow = part.clips, part.flow.zero_()
             for labels, weight in zip(labellings.T, weights.T, strict=True):
                 costs = 1 - 2 * batch.pad(side.one_hot(labels))  # this labelling is the cheapest
                 _, path = batched_torch.cheapest_paths(costs, batch.before, batch.blocked)
-                part.flow += torch.as_tensor(weight[order], device=self.device) * path
+                flow += torch.as_tensor(weight[order], device=self.device) * path
 
     def _labels(self, shard: Any) -> tuple[Floats, Floats]:
         z, y = (
@@ -363,6 +364,7 @@ class TritonBackend(TorchBackend):
         pytest.importorskip("triton", reason="Triton is not part of torch everywhere")
         from objectstates.solver.scale import triton_kernels
 
+        self.interpreted = self.device == "cpu"
         return triton_kernels
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
