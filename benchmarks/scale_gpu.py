@@ -161,8 +161,10 @@ def million(
     """Fit ``n_tracklets`` x 2,048 that stay on the device."""
     import torch
 
+    from objectstates.parallel.actors import LocalActors
+    from objectstates.solver.frank_wolfe import minimise
     from objectstates.solver.scale.gpu_shard import ResidentShard
-    from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem
+    from objectstates.solver.scale.sharded import ShardedProblem
 
     device = torch.device(device_name)
     n_clips = -(-n_tracklets // TRACKLETS)
@@ -170,11 +172,11 @@ def million(
     shifts = [x.read(0, 4096).double().mean(0).cpu().numpy() for x in (chunks, tracklets)]
     shard = ResidentShard((action, chunks), (state, tracklets), device, mini_batches=mini_batches)
     factorising, passes, whole, looking = (Clock(device) for _ in range(4))
-    with LocalCrew([shard]) as crew:
+    with LocalActors([shard]) as actors:
         factorising.begin()
-        problem = ShardedProblem(crew, tuple(shifts), nu=NU_PER_CLIP / (CHUNKS * 0.4), **SETTINGS)
+        problem = ShardedProblem(actors, tuple(shifts), nu=NU_PER_CLIP / (CHUNKS * 0.4), **SETTINGS)
         factorising.lap()
-        problem.minimise(max_passes=52, examine_every=NEVER)  # compiles and records all kernels
+        minimise(problem, max_passes=52, round_every=NEVER)  # compiles and records all kernels
         floors = floor(shard, device)
         stages: list[str] = []
         whole.begin()
@@ -184,14 +186,14 @@ def million(
             passes.lap()
             stages.append(progress.stage)
 
-        found = problem.minimise(tol=tol, max_passes=300, examine_every=NEVER, callback=after_pass)
+        found = minimise(problem, tol=tol, max_passes=300, round_every=NEVER, callback=after_pass)
         whole.lap()
         floors += floor(shard, device)
         looking.begin()
-        problem._examined([found.relaxed])
+        shard.evaluate(problem._total, problem.scales)
         looking.lap()
         verdict = judge(problem, shard, chunks, tracklets) if judged else None
-        labels = crew.ask("rounding", [()])[0][0]
+        labels = problem.kept_rounding().action
     chosen = labels.reshape(n_clips, CHUNKS).argmax(axis=1)
     right = np.abs((chosen + 0.5) * 0.4 - action_time) < 0.8
     starting = [s for s, stage in zip(passes.laps, stages, strict=True) if stage == "start"]
@@ -217,7 +219,7 @@ def million(
         "joint_pass_to_floor": median(joint) / median(floors),
         "factorise_seconds": factorising.laps[0],
         "solve_seconds": whole.laps[0],
-        "examine_seconds": looking.laps[0],
+        "evaluate_seconds": looking.laps[0],
         "features_gb": bytes_read / 1e9,
         "device_peak_gb": torch.cuda.max_memory_allocated() / 1e9 if device.type == "cuda" else 0.0,
         "action_right": float(right.mean()),
@@ -237,23 +239,27 @@ def floor(shard: Any, device: Any) -> list[float]:
 
 def judge(problem: Any, shard: Any, chunks: Any, tracklets: Any) -> dict[str, float]:
     """Objective and gap of the labels where the shard stands, by the host, in float64."""
-    from objectstates.solver.scale.disk_shard import _targets
-    from objectstates.solver.scale.shard_messages import Wholes, ledger_of
+    from objectstates.solver.problem import duality_gap
+    from objectstates.solver.scale.shard_messages import (
+        FactorSums,
+        separable_terms,
+        total_terms,
+    )
 
     labels = [
         side.gather([side.labels(b) for b in range(len(side.spans))])
         for side in (shard._action, shard._state)
     ]
-    wholes = Wholes(np.zeros((1, 1 + chunks.shape[1])), np.zeros((2, 1 + tracklets.shape[1])))
+    wholes = FactorSums(np.zeros((1, 1 + chunks.shape[1])), np.zeros((2, 1 + tracklets.shape[1])))
     for sides, parts in _on_the_host(problem, shard, (chunks, tracklets), labels):
         for whole, side, part in zip(wholes, sides, parts, strict=True):
             whole += part.T @ side.rows
     gap = 0.0
     for sides, parts in _on_the_host(problem, shard, (chunks, tracklets), labels):
-        targets = [np.zeros_like(part) for part in parts]
-        gap += _targets(*sides, problem.coupling, *parts, *wholes, *targets)
-    ledger = ledger_of(shard._action.constraints, shard._state.constraints, *labels)
-    return {"objective": problem.terms([ledger], wholes).total, "gap": gap}
+        targets = [np.empty(len(part), np.int8) for part in parts]
+        gap += duality_gap(*sides, problem.scales.coupling, *parts, *wholes, *targets)
+    terms = separable_terms(shard._action.constraints, shard._state.constraints, *labels)
+    return {"objective": total_terms([terms], wholes, problem.scales).total, "gap": gap}
 
 
 def _on_the_host(problem: Any, shard: Any, features: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
@@ -266,7 +272,7 @@ def _on_the_host(problem: Any, shard: Any, features: Any, labels: Any) -> Iterat
         clips = first, min(first + 512, n_clips)
         sides, parts = [], []
         for side, made, whitening, every in zip(
-            (shard._action, shard._state), features, (problem.action, problem.state), labels,
+            (shard._action, shard._state), features, problem.whitenings.values(), labels,
             strict=True,
         ):  # fmt: skip
             some, there = part_of(side.constraints, made, *clips)
@@ -274,6 +280,6 @@ def _on_the_host(problem: Any, shard: Any, features: Any, labels: Any) -> Iterat
             if "float32" in str(side.rows.dtype):
                 rows[:, 1:] = rows[:, 1:].astype(np.float32)
             nothing, none = np.empty(0), np.empty(0, np.int64)
-            sides.append(Side(some, rows, False, nothing, none, side.n_rows))
+            sides.append(Side(some, rows, False, nothing, none, 2.0 * side.n_rows))
             parts.append(every[there.first : there.last])
         yield sides, parts

@@ -23,16 +23,20 @@ def dead() -> int:
 
 def test_what_a_killed_run_left_is_cleared_and_what_a_living_one_writes_is_not(tmp_path, dead):
     Workspace(tmp_path / "w")
-    for name in (f".corpus.{dead}.tmp", f".result.{dead}.old", f".result.{os.getppid()}.tmp"):
+    for name in (
+        f".corpus.{dead}-1a2b.tmp",
+        f".result.{dead}-1a2b.old",
+        f".result.{os.getppid()}-1a2b.tmp",
+    ):
         (tmp_path / "w" / name).mkdir()
-    (tmp_path / "w" / f".report.html.{dead}.tmp").write_text("half a page")
+    (tmp_path / "w" / f".report.html.{dead}-1a2b.tmp").write_text("half a page")
     Workspace(tmp_path / "w")
     left = {path.name for path in (tmp_path / "w").iterdir()}
-    assert left == {"discover.json", f".result.{os.getppid()}.tmp"}
+    assert left == {"discover.json", f".result.{os.getppid()}-1a2b.tmp"}
 
 
 def test_a_run_killed_before_its_first_mark_is_no_stranger(tmp_path, dead):
-    (tmp_path / f".discover.json.{dead}.tmp").write_text("{")
+    (tmp_path / f".discover.json.{dead}-1a2b.tmp").write_text("{")
     Workspace(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["discover.json"]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from objectstates.base.cache import ArrayCache, content_digest, digest, write_atomically
+from objectstates.base.cache import ArrayCache, content_digest, digest
 from objectstates.base.errors import StorageError
 from objectstates.base.row_table import Rows
 
@@ -83,13 +83,3 @@ def test_digests_tell_facts_and_contents_apart(tmp_path):
     before = content_digest(folder)
     (folder / "000002.jpg").write_bytes(b"b")
     assert content_digest(folder) != before
-
-
-def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
-    def fail(*args):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(tmp_path / "x", b"content")
-    assert list(tmp_path.iterdir()) == []

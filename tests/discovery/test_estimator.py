@@ -8,7 +8,7 @@ import pytest
 from objectstates import Corpus, JointDiscovery, Result, evaluate
 from objectstates.base.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.discovery.estimator import InfeasibleClipWarning
+from objectstates.discovery.constraints import InfeasibleClipWarning
 from objectstates.solver.block_steps import sweep
 from objectstates.solver.rounding import _round_clips
 

@@ -191,7 +191,7 @@ def test_a_full_disk_is_named(folder, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.replace", full)
+    monkeypatch.setattr("pathlib.Path.replace", full)  # not os.replace, which numba uses
     with pytest.raises(VideoError, match=r"cache \(No space left on device\): make room"):
         ingest(videos_of(folder)[:1], with_boxes(folder), cache=tmp_path / "cache", strict=True)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

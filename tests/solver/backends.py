@@ -18,10 +18,11 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from objectstates.parallel.actors import LocalActors
 from objectstates.solver import reference
-from objectstates.solver.block_steps import STEPS_PER_VISIT, sweep, with_room
+from objectstates.solver.block_steps import STEPS_PER_BLOCK, sweep, with_capacity
 from objectstates.solver.cost import factorise
-from objectstates.solver.frank_wolfe import classifier_scores, full_step
+from objectstates.solver.in_memory import full_step
 from objectstates.solver.oracle import (
     Constraints,
     Floats,
@@ -30,13 +31,20 @@ from objectstates.solver.oracle import (
     one_row,
     ordered_states,
 )
-from objectstates.solver.problem import Iterate, JointProblem, Side, make_side, refresh
+from objectstates.solver.problem import (
+    Iterate,
+    JointProblem,
+    Side,
+    classifier_scores,
+    make_side,
+    refresh,
+)
 from objectstates.solver.reference import Combination, Problem
 from objectstates.solver.rounding import joint_rounding
 from objectstates.solver.scale.disk_shard import Shard
 from objectstates.solver.scale.moments import ArrayRows, shift_of
-from objectstates.solver.scale.shard_messages import Wholes
-from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem, part_of
+from objectstates.solver.scale.shard_messages import FactorSums
+from objectstates.solver.scale.sharded import ShardedProblem, part_of
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class Backend(Protocol):
     def full_step(self, problem: Problem, point: Point) -> Pass: ...
 
 
-STEPS = STEPS_PER_VISIT
+STEPS = STEPS_PER_BLOCK
 
 
 def constraints_of(side: reference.Side) -> Constraints:
@@ -137,18 +145,17 @@ class NumbaBackend:
             joint.state.constraints,
             classifier_scores(joint.action, action),
             classifier_scores(joint.state, state),
-            action_weight=1 / (2 * max(joint.action.n_rows, 1)),
-            state_weight=1 / (2 * max(joint.state.n_rows, 1)),
-            coupling=joint.coupling,
+            joint.scales,
         )
 
     def passes(self, problem: Problem, point: Point, pairwise: list[bool], seed: int) -> list[Pass]:
         joint, action, state = self._placed(problem, point)
         rng, found = np.random.default_rng(seed), []
         for kind in pairwise:
-            action, state = with_room(action, STEPS), with_room(state, STEPS)
+            action, state = with_capacity(action, STEPS), with_capacity(state, STEPS)
             clips = rng.permutation(joint.n_clips)
-            gap = sweep(joint.action, joint.state, joint.coupling, action, state, clips, kind)
+            coupling = joint.scales.coupling
+            gap = sweep(joint.action, joint.state, coupling, action, state, clips, kind)
             found.append(self._pass(joint, action, state, gap))
         return found
 
@@ -193,7 +200,7 @@ class ShardBackend:
     """
 
     def __init__(
-        self, shard: Callable[..., Any], place: Callable[[Any, Point, Wholes], None]
+        self, shard: Callable[..., Any], place: Callable[[Any, Point, FactorSums], None]
     ) -> None:
         self._shard, self._place = shard, place
 
@@ -203,65 +210,66 @@ class ShardBackend:
         return label_clips(costs, constraints)
 
     def gap(self, problem: Problem, point: Point) -> float:
-        with self._placed(problem, point) as (sharded, shard, wholes):
-            return float(shard.examine(wholes, sharded.coupling).gap)
+        with self._placed(problem, point) as (sharded, shard, sums):
+            return float(shard.evaluate(sums, sharded.scales).gap)
 
     def rounding(self, problem: Problem, point: Point) -> tuple[Labels, Labels]:
-        with self._placed(problem, point) as (sharded, shard, wholes):
-            shard.examine(wholes, sharded.coupling)
-            shard.keep()
-            z, y, _, _ = shard.rounding()
+        with self._placed(problem, point) as (sharded, shard, sums):
+            shard.evaluate(sums, sharded.scales)
+            shard.keep_rounding()
+            z, y, _, _ = shard.kept_rounding()
             return z, y
 
     def passes(self, problem: Problem, point: Point, pairwise: list[bool], seed: int) -> list[Pass]:
         found = []
         with self._placed(problem, point, seed) as (sharded, shard, start):
-            wholes = start
+            sums = start
             for kind in pairwise:
-                report = shard.sweep(wholes, sharded.coupling, kind)
-                wholes = report.wholes
-                explained = sharded._flat(wholes)
-                objective = report.own[0] - float(explained @ explained)
-                found.append(Pass(*self._labels(shard), objective, report.gap))
+                result = shard.sweep(sums, sharded.scales, kind)
+                sums = result.sums
+                explained = sharded._scaled(sums)
+                objective = result.polynomial[0] - float(explained @ explained)
+                found.append(Pass(*self._labels(shard), objective, result.gap))
         return found
 
     def full_step(self, problem: Problem, point: Point) -> Pass:
-        with self._placed(problem, point, alone=False) as (sharded, shard, wholes):
-            _, objective, gap = sharded._pass([wholes], "full", 1.0)
+        with self._placed(problem, point, single=False) as (sharded, shard, sums):
+            sharded._move_to([sums])
+            objective, gap = sharded.run_pass("full", 1.0)
             return Pass(*self._labels(shard), objective, gap)
 
     @contextmanager
     def _placed(
-        self, problem: Problem, point: Point, seed: int = 0, *, alone: bool = True
-    ) -> Iterator[tuple[ShardedProblem, Any, Wholes]]:
+        self, problem: Problem, point: Point, seed: int = 0, *, single: bool = True
+    ) -> Iterator[tuple[ShardedProblem, Any, FactorSums]]:
         sides = [(constraints_of(side), ArrayRows(side.features)) for side in problem.sides]
-        shard = self._shard(*sides, alone=alone)
+        shard = self._shard(*sides, single=single)
         lam, mu = problem.action.ridge, problem.state.ridge
-        with LocalCrew([shard]) as crew:
+        with LocalActors([shard]) as actors:
             shifts = shift_of(sides[0][1]), shift_of(sides[1][1])
-            sharded = ShardedProblem(crew, shifts, nu=problem.nu, mu=mu, lam=lam)
-            shard.start(seed, sharded.coupling)
+            sharded = ShardedProblem(actors, shifts, nu=problem.nu, mu=mu, lam=lam)
+            shard.start(seed, sharded.scales)
             shard._rng = np.random.default_rng(seed)
-            wholes = Wholes(
+            sums = FactorSums(
                 *(
                     labels.T @ whitening.factor(side.features)
                     for labels, whitening, side in zip(
-                        point.labels, (sharded.action, sharded.state), problem.sides, strict=True
+                        point.labels, sharded.whitenings.values(), problem.sides, strict=True
                     )
                 )
             )
-            self._place(shard, point, wholes)
-            yield sharded, shard, wholes
+            self._place(shard, point, sums)
+            yield sharded, shard, sums
 
     def _labels(self, shard: Any) -> tuple[Floats, Floats]:
         return shard._action.labels.copy(), shard._state.labels.copy()
 
 
 def disk_backend() -> Backend:
-    def make(action: Any, state: Any, alone: bool) -> Shard:
-        return Shard(action, state, Path(folder.name), alone=alone)
+    def make(action: Any, state: Any, single: bool) -> Shard:
+        return Shard(action, state, Path(folder.name), single=single)
 
-    def place(shard: Any, point: Point, _: Wholes) -> None:
+    def place(shard: Any, point: Point, _: FactorSums) -> None:
         for side, labels, clips in zip(
             (shard._action, shard._state), point.labels, (point.action, point.state), strict=True
         ):
@@ -318,7 +326,7 @@ class TorchBackend(ShardBackend):
         found = labels @ np.arange(1, costs.shape[1] + 1)
         return least.cpu().numpy(), found.astype(np.int8)
 
-    def _make(self, action: Any, state: Any, alone: bool) -> Any:
+    def _make(self, action: Any, state: Any, single: bool) -> Any:
         import torch
 
         from objectstates.solver.scale import gpu_rows, gpu_shard
@@ -327,16 +335,16 @@ class TorchBackend(ShardBackend):
             patch.object(gpu_rows, "kernels_for", lambda _: self.kernels),
             patch.object(gpu_shard, "kernels_for", lambda _: self.kernels),
         ):
-            return gpu_shard.GpuShard(action, state, torch.device(self.device), alone=alone)
+            return gpu_shard.GpuShard(action, state, torch.device(self.device), single=single)
 
-    def _put(self, shard: Any, point: Point, wholes: Wholes) -> None:
+    def _put(self, shard: Any, point: Point, sums: FactorSums) -> None:
         import torch
 
         from objectstates.solver.scale import batched_torch
         from objectstates.solver.scale.gpu_shard import mini_batches_of
 
         sides = shard._action.constraints, shard._state.constraints
-        shard._own = dict(zip((shard._action, shard._state), wholes, strict=True))
+        shard._own = dict(zip((shard._action, shard._state), sums, strict=True))
         (order,) = mini_batches_of(*sides, 1)  # few clips: one mini-batch
         for side, clips in (shard._action, point.action), (shard._state, point.state):
             labellings, weights, _ = listed(clips)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 
 from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import ResultError, WorkspaceError
+from objectstates.base.storage import remove, write_atomically
 from objectstates.data.corpus import Corpus
 from objectstates.data.result import Result
 from objectstates.data.truth import ClipTruth
@@ -35,7 +35,7 @@ from objectstates.video.clip_list import ClipSpan
 VERSION = 1
 STATE = "discover.json"
 NAMES = frozenset({"corpus", "result", "report.html", STATE})
-_LEFTOVER = re.compile(r"\.(?:corpus|result|report\.html|discover\.json)\.(\d+)\.(?:tmp|old)")
+_LEFTOVER = re.compile(r"\.(?:corpus|result|report\.html|discover\.json)\.(\d+)-\w+\.(?:tmp|old)")
 
 
 class Workspace:
@@ -99,7 +99,7 @@ class Workspace:
         *,
         shards: int | None = None,
         scratch: Path | None = None,
-        processes: bool = False,
+        processes: int = 1,
         ray_address: str | None = None,
         configuration: Mapping[str, Any] | None = None,
         callback: Callable[[FitProgress], bool | None] | None = None,
@@ -162,9 +162,7 @@ class Workspace:
 
     def _write_state(self, facts: dict[str, str]) -> None:
         text = json.dumps({"format_version": VERSION, **facts}, indent=1)
-        temporary = self.folder / f".{STATE}.{os.getpid()}.tmp"
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(self._state)
+        write_atomically(self._state, text + "\n")
 
 
 def _remove_unless_in_use(leftover: Path) -> None:
@@ -176,10 +174,7 @@ def _remove_unless_in_use(leftover: Path) -> None:
     try:
         os.kill(int(found[1]), 0)  # signal 0 only asks whether the process is there
     except (ProcessLookupError, OverflowError):
-        if leftover.is_dir():
-            shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            leftover.unlink(missing_ok=True)
+        remove(leftover)
     except PermissionError:
         pass  # it lives, and is somebody else's
 

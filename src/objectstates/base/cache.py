@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from objectstates.base.errors import StorageError
 from objectstates.base.row_table import GROUP, Rows
+from objectstates.base.storage import replacing
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -33,25 +33,6 @@ def cache_folder() -> Path:
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "objectstates"
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Other processes see the whole file or none."""
-    with _written_atomically(path) as file:
-        file.write(content)
-
-
-@contextmanager
-def _written_atomically(path: Path) -> Iterator[IO[bytes]]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        try:
-            yield file
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink()
-            raise
 
 
 def digest(*facts: object) -> str:
@@ -149,8 +130,8 @@ class ArrayCache:
         if self.folder is None:
             return
         with (
-            _written_atomically(self._path(key)) as file,
-            zipfile.ZipFile(file, "w") as archive,
+            replacing(self._path(key)) as temporary,
+            zipfile.ZipFile(temporary, "w") as archive,
         ):
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -27,6 +27,10 @@ class InfeasibleClipError(ObjectStatesError):
     """A clip admits no labelling: it has no two allowed tracklets that follow one another."""
 
 
+class WorkerError(ObjectStatesError):
+    """A worker process died."""
+
+
 class SettingError(ObjectStatesError, ValueError):
     """A parameter has a value that makes no sense."""
 

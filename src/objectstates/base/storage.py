@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,25 +58,14 @@ class Artefact:
 
     @contextmanager
     def writing(self, path: str | Path) -> Iterator[Path]:
-        """A temporary folder that becomes ``path`` when the block ends well, else vanishes."""
-        place = self.check_target(path)
-        temporary = place.parent / f".{place.name}.{os.getpid()}.tmp"
-        earlier = place.parent / f".{place.name}.{os.getpid()}.old"
+        """A temporary folder that replaces ``path`` when the block succeeds."""
         try:
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
-            yield temporary
-            if place.exists():
-                place.rename(earlier)
-            temporary.rename(place)
+            with replacing(self.check_target(path)) as temporary:
+                temporary.mkdir()
+                yield temporary
         except OSError as problem:
             reason = problem.strerror or str(problem)
             raise self.error(f"cannot write {path}: {reason}") from problem
-        finally:
-            if earlier.exists() and not place.exists():
-                earlier.rename(place)
-            shutil.rmtree(earlier, ignore_errors=True)
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def write_header(self, folder: Path, facts: dict[str, Any]) -> None:
         """Write JSON that any reader takes: NaN, infinity and odd objects are refused."""
@@ -114,12 +104,40 @@ def made_folder(folder: Path, option: str) -> Path:
     return folder
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file under a temporary name and rename it; its folder is made if need be."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path``, for a file or a folder that the block writes.
+
+    It is renamed to ``path`` if the block succeeds, and removed otherwise: readers see all of the
+    new content, or the earlier content. Parent folders are created. The random part of the name
+    keeps threads and machines with a common disk apart; the process id tells whether a leftover
+    may be removed (``app/workspace.py``).
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    stem = f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}"
+    temporary, earlier = path.with_name(f"{stem}.tmp"), path.with_name(f"{stem}.old")
     try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        yield temporary
+        if temporary.is_dir() and path.is_dir():  # a rename replaces files and empty folders only
+            path.rename(earlier)
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        if earlier.exists() and not path.exists():
+            earlier.rename(path)
+        remove(earlier)
+        remove(temporary)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, as far as possible."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Write a file so that other processes see all of it or none; text as UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)

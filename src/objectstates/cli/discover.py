@@ -168,7 +168,7 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
             model,
             shards=shards,
             scratch=scratch,
-            processes=options["engine"] == "processes",
+            processes=options["shards"] if options["engine"] == "processes" else 1,
             ray_address=ray_address,
             configuration=configuration,
             callback=told,

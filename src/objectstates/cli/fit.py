@@ -109,7 +109,7 @@ def fit(
                 report,
                 shards=shards,
                 scratch=scratch,
-                processes=engine == "processes",
+                processes=shards if engine == "processes" else 1,
                 ray_address=ray_from(call.params),
             )
         else:

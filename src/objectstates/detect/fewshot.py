@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
@@ -25,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import DetectorError
+from objectstates.base.storage import write_atomically
 from objectstates.detect.detections import Detections
 from objectstates.detect.nms import suppress
 from objectstates.detect.proposals import (
@@ -147,14 +147,10 @@ class FewShotDetector:
     def save(self, path: str | Path) -> None:
         """Write one file, whole or not at all."""
         path = Path(path)
-        temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
         try:
-            temporary.write_bytes(_packed(self))
-            temporary.replace(path)
+            write_atomically(path, _packed(self))
         except OSError as problem:
             raise DetectorError(f"cannot write {path}: {problem.strerror}") from problem
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 def load(path: str | Path, threshold: float = THRESHOLD) -> FewShotDetector:

@@ -24,7 +24,8 @@ import numpy as np
 from objectstates.base.choices import ConstraintName
 from objectstates.base.errors import CorpusError, SettingError, TruthError
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
-from objectstates.discovery.estimator import InfeasibleClipWarning, JointDiscovery
+from objectstates.discovery.constraints import InfeasibleClipWarning
+from objectstates.discovery.estimator import JointDiscovery
 from objectstates.evaluation import ClipScore, Evaluation, evaluate
 from objectstates.evaluation.precision import score_clip
 

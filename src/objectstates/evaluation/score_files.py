@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from objectstates.base.storage import write_whole
+from objectstates.base.storage import write_atomically
 from objectstates.data.result import SkippedClip
 from objectstates.evaluation import ClipScore, Evaluation
 
@@ -47,7 +47,7 @@ def read_run(path: Path, key: str) -> Evaluation | None:
 
 def write_facts(path: Path, key: str, facts: dict[str, Any]) -> None:
     """Keep plain facts under ``key``."""
-    write_whole(path, json.dumps({"key": key, **facts}, indent=1, allow_nan=False) + "\n")
+    write_atomically(path, json.dumps({"key": key, **facts}, indent=1, allow_nan=False) + "\n")
 
 
 def read_facts(path: Path, key: str) -> dict[str, Any] | None:

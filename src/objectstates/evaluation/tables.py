@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from html import escape
 from pathlib import Path
 
-from objectstates.base.storage import write_whole
+from objectstates.base.storage import write_atomically
 from objectstates.evaluation import Comparison, MethodRow
 
 Cell = str | float | int | None
@@ -121,7 +121,7 @@ def write_table(table: Table, folder: str | Path, name: str) -> tuple[Path, ...]
     paths = []
     for suffix, form in forms.items():
         paths.append(Path(folder) / f"{name}.{suffix}")
-        write_whole(paths[-1], form(table))
+        write_atomically(paths[-1], form(table))
     return tuple(paths)
 
 

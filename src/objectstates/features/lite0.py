@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from objectstates.base.cache import cache_folder, write_atomically
+from objectstates.base.cache import cache_folder
 from objectstates.base.errors import SettingError
+from objectstates.base.storage import write_atomically
 from objectstates.features import lite0_weights
 from objectstates.features.backbones import FeatureMap, Frames, Images, check_images, padded
 from objectstates.features.feature_maps import HostLook

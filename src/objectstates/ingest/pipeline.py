@@ -35,7 +35,8 @@ from objectstates.features.codebook import (
     sample_descriptors,
 )
 from objectstates.ingest.observe import DetectionLog, ObserveSettings, observe
-from objectstates.parallel.pool import Outcome, run_all
+from objectstates.parallel.pool import run_all
+from objectstates.parallel.tasks import Outcome
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 

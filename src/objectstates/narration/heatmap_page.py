@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from objectstates.base.cache import write_atomically
+from objectstates.base.storage import write_atomically
 from objectstates.narration.retrieval import Retrieved, Scorer
 from objectstates.narration.windows import Floats
 

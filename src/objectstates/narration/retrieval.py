@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from objectstates.base.cache import write_atomically
 from objectstates.base.errors import NarrationError, SettingError
+from objectstates.base.storage import write_atomically
 from objectstates.narration.sentences import Sentences
 from objectstates.narration.transcript import Narration, normalised, tokens
 from objectstates.narration.windows import Floats, Windows, bigram_ids, slide, window_starts

@@ -17,7 +17,8 @@ from objectstates.base.errors import NarrationError
 from objectstates.narration.retrieval import Ranking, Retrieved, Search
 from objectstates.narration.subtitles import Reader
 from objectstates.narration.transcript import Narration
-from objectstates.parallel.pool import Outcome, Tick, run_all
+from objectstates.parallel.pool import run_all
+from objectstates.parallel.tasks import Outcome, Tick
 
 FILES_AT_A_TIME = 64
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import pysubs2
 
-from objectstates.base.cache import write_atomically
 from objectstates.base.errors import NarrationError
+from objectstates.base.storage import write_atomically
 from objectstates.narration.transcript import (
     Cue,
     Narration,

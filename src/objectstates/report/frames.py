@@ -17,7 +17,8 @@ import numpy as np
 
 from objectstates.base.errors import VideoError
 from objectstates.data.corpus import Array
-from objectstates.parallel.pool import Outcome, Tick, run_all
+from objectstates.parallel.pool import run_all
+from objectstates.parallel.tasks import Outcome, Tick
 from objectstates.report.clip_view import interpolate
 from objectstates.video.reader import Frame, Image, read_frames
 

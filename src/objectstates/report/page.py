@@ -8,7 +8,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from markupsafe import Markup
 
 from objectstates import __version__
 from objectstates.base.errors import ReportError
+from objectstates.base.storage import write_atomically
 from objectstates.data.result import Result
 from objectstates.parallel.pool import default_processes
 from objectstates.report import summary_text as story
@@ -83,16 +83,10 @@ def check_target(path: str | Path) -> Path:
 
 
 def _write(place: Path, page: str) -> None:
-    temporary = place.parent / f".{place.name}.{os.getpid()}.tmp"
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(page, encoding="utf-8", newline="\n")
-        temporary.replace(place)
+        write_atomically(place, page)
     except OSError as problem:
         raise ReportError(f"cannot write {place}: {problem.strerror or problem}") from problem
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 # --- which pictures -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from objectstates.base.storage import write_whole
+from objectstates.base.storage import write_atomically
 from objectstates.evaluation import ClipScore, Comparison, MethodRow, compare, method_row
 from objectstates.evaluation.baselines import METHODS
 from objectstates.evaluation.benchmark import Benchmark, DetectorRow
@@ -229,7 +229,7 @@ def write_tables(done: Benchmark, out: str | Path) -> Written:
         "table.html": html_page(TITLE, shown, head.notes),
     }
     for name, content in files.items():
-        write_whole(out / name, content)
+        write_atomically(out / name, content)
     return Written(tuple(files), tuple(short), tuple(remarks), tuple(lacking))
 
 

@@ -30,14 +30,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from objectstates.base.choices import SideName
-from objectstates.solver.block_steps import STEPS_PER_VISIT
+from objectstates.solver.block_steps import STEPS_PER_BLOCK
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
-from objectstates.solver.problem import one_hot
+from objectstates.solver.problem import Scales, one_hot
 from objectstates.solver.scale import batched_torch
 from objectstates.solver.scale.batched_torch import (
     Tensor,
     cheapest_paths,
     inner_products,
+    labels_of,
     path_values,
     round_jointly,
 )
@@ -45,12 +46,11 @@ from objectstates.solver.scale.cuda_streams import GraphCache, Streams
 from objectstates.solver.scale.gpu_rows import GpuSide, Part, kernels_for
 from objectstates.solver.scale.moments import FeatureRows, Moments, Whitening
 from objectstates.solver.scale.shard_messages import (
-    Examination,
-    Ledger,
-    Report,
-    Wholes,
-    ledger_of,
-    value_of,
+    FactorSums,
+    PassResult,
+    SeparableTerms,
+    ShardEvaluation,
+    separable_terms,
 )
 
 MINI_BATCHES = 1  # at least; more leave less work to overlap, and save no passes (docs/scale.md)
@@ -67,7 +67,7 @@ class GpuShard:
 
     action, state : the constraints of both sides of these clips, and their features.
     device : a ``torch.device``.
-    alone : there is no other shard, so that steps are never scaled, and need not be undone.
+    single : there is no other shard, so that steps are never scaled, and need not be undone.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class GpuShard:
         state: tuple[Constraints, FeatureRows],
         device: Any,
         *,
-        alone: bool = True,
+        single: bool = True,
         mini_batches: int = MINI_BATCHES,
     ) -> None:
-        self._alone, self._kernels = alone, kernels_for(device)
+        self._single, self._kernels = single, kernels_for(device)
         batches = [_parts_of(x) for x in mini_batches_of(action[0], state[0], mini_batches)]
         self._action = GpuSide(*action, batches, device)
         self._state = GpuSide(*state, batches, device)
         self._both = self._action, self._state
         self._sides = [side for side in self._both if side.present]
         self._streams = Streams(device)
-        captured = alone and device.type == "cuda" and self._kernels is not batched_torch
+        captured = single and device.type == "cuda" and self._kernels is not batched_torch
         self._graphs = GraphCache(captured)
 
     # --- once ------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class GpuShard:
 
     # --- passes ----------------------------------------------------------------------------------
 
-    def start(self, seed: int | tuple[int, ...], coupling: float) -> Report:
+    def start(self, seed: int | tuple[int, ...], scales: Scales) -> PassResult:
         """Go to the random labelling that a shard on disk would start from."""
         self._rng = np.random.default_rng(seed)
         for side in self._both:
@@ -121,15 +121,15 @@ class GpuShard:
                 self._own[side] += side.part_sums(part, part.labels).cpu().numpy()
         self._save_point()
         terms = self._terms(self._separable(x, x[0].labels, x[1].labels) for x in self._pairs)
-        return Report(np.inf, self._own_sums, (self._value(terms, coupling), 0.0, 0.0))
+        return PassResult(np.inf, self._own_sums, (terms.value(scales), 0.0, 0.0))
 
-    def sweep(self, sums: Wholes, coupling: float, pairwise_steps: bool) -> Report:
+    def sweep(self, sums: FactorSums, scales: Scales, pairwise_steps: bool) -> PassResult:
         """Steps in all clips, mini-batch by mini-batch in random order; other shards are fixed.
 
         sums : F'Y of all clips of all shards.
         """
         self._save_point()
-        self._buffers.upload(sums, coupling)
+        self._buffers.upload(sums, scales.coupling)
         for b in self._rng.permutation(len(self._state.batches)).tolist():
             self._graphs.run((b, pairwise_steps), partial(self._step_batch, b, pairwise_steps))
         results = self._buffers.download()
@@ -137,11 +137,11 @@ class GpuShard:
             self._own[side] = self._own[side] + (result.sums - before)
         action, state = results
         # The states' steps come after the action's: their distortion is that of both.
-        terms = Ledger(
+        terms = SeparableTerms(
             (action.square, state.square), (action.linear, state.linear), state.distortion
         )
         gap = sum(x.gap / s.n_rows for s, x in zip(self._both, results, strict=True) if s.present)
-        return self._report(gap, terms, coupling)
+        return self._result(gap, terms, scales)
 
     def _step_batch(self, b: int, pairwise_steps: bool) -> None:
         """Steps in all clips of a mini-batch at the buffers' classifiers, then their update.
@@ -189,18 +189,18 @@ class GpuShard:
             self._distortion((self._action.batches[b][n], self._state.batches[b][n]), side),
             part.flow,
             weights=self._buffers.weights[side],
-            steps=STEPS_PER_VISIT,
+            steps=STEPS_PER_BLOCK,
             pairwise=pairwise_steps,
         )
         return found
 
-    def step(self, sums: Wholes, coupling: float) -> Report:
+    def step(self, sums: FactorSums, scales: Scales) -> PassResult:
         """Move to the oracle's labelling of every clip: the end of a full Frank-Wolfe step."""
         self._save_point()
         totals = [side.on_device(x) for side, x in zip(self._both, sums, strict=True)]
         gaps, terms = [], []
         for pair in self._pairs:
-            gradients = [self._gradient(pair, k, totals[k], coupling)[1] for k in range(2)]
+            gradients = [self._gradient(pair, k, totals[k], scales)[1] for k in range(2)]
             for part, side, gradient in zip(pair, self._both, gradients, strict=True):
                 if side.present:
                     clips, labels = part.clips, part.labels
@@ -210,9 +210,9 @@ class GpuShard:
                     change = side.part_sums(part, part.labels - labels)
                     self._own[side] = self._own[side] + change.cpu().numpy()
             terms.append(self._separable(pair, pair[0].labels, pair[1].labels))
-        return self._report(float(_sum(gaps)), self._terms(terms), coupling)
+        return self._result(float(_sum(gaps)), self._terms(terms), scales)
 
-    def settle(self, step_size: float) -> None:
+    def scale_step(self, step_size: float) -> None:
         """Scale the last pass's step by ``step_size``, from 0 to 1."""
         if step_size == 1.0:
             return
@@ -224,8 +224,8 @@ class GpuShard:
 
     # --- evaluation ------------------------------------------------------------------------------
 
-    def examine(self, sums: Wholes, coupling: float) -> Examination:
-        """The gap at this point, and its rounding, which :meth:`keep` keeps."""
+    def evaluate(self, sums: FactorSums, scales: Scales) -> ShardEvaluation:
+        """The gap at this point, and its rounding, which :meth:`keep_rounding` keeps."""
         totals = [side.on_device(x) for side, x in zip(self._both, sums, strict=True)]
         rounded_sums = [x.new_zeros(x.shape) for x in totals]
         gaps, here, rounded = [], [], []
@@ -233,33 +233,35 @@ class GpuShard:
         for pair in self._pairs:
             costs = []
             for k, (part, side) in enumerate(zip(pair, self._both, strict=True)):
-                scores, gradient = self._gradient(pair, k, totals[k], coupling)
-                costs.append(_half(side.n_rows) * (1 - 2 * scores) + part.clips.linear)
+                scores, gradient = self._gradient(pair, k, totals[k], scales)
+                costs.append(scales.rounding_weights[k] * (1 - 2 * scores) + part.clips.linear)
                 found[2 + k].append(scores)
                 if side.present:
                     least = path_values(gradient, part.clips.before, part.clips.blocked)[-1, -1]
                     gap = (inner_products(gradient, part.labels) - least).sum()
                     gaps.append(gap / side.n_rows)
             here.append(self._separable(pair, pair[0].labels, pair[1].labels))
-            labels = round_jointly(pair[0].clips, pair[1].clips, costs[0], costs[1], coupling)
+            labels = round_jointly(
+                pair[0].clips, pair[1].clips, costs[0], costs[1], scales.coupling
+            )
             rounded.append(self._separable(pair, *labels))
             for k, side in enumerate(self._both):
                 found[k].append(labels[k])
                 if side.present:
                     rounded_sums[k] += side.part_sums(pair[k], labels[k])
         self._rounding = found
-        return Examination(
+        return ShardEvaluation(
             float(_sum(gaps)),
             self._terms(here),
             self._terms(rounded),
-            Wholes(*(x.cpu().numpy() for x in rounded_sums)),
+            FactorSums(*(x.cpu().numpy() for x in rounded_sums)),
         )
 
-    def keep(self) -> None:
+    def keep_rounding(self) -> None:
         """Keep the rounding of the last evaluation."""
         self._kept = self._rounding
 
-    def rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
+    def kept_rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
         """The labels (T,) and (M,) that were kept, and the scores (T, 1), (M, 2) behind them."""
         z, y, action_scores, state_scores = (
             side.unpad(x) for side, x in zip(2 * self._both, self._kept, strict=True)
@@ -267,17 +269,17 @@ class GpuShard:
         states = (y @ np.arange(1, 3)).astype(np.int8)
         return z[:, 0].astype(np.int8), states, action_scores, state_scores
 
-    def ledger(self, action: Labels, state: Labels) -> Ledger:
+    def integer_terms(self, action: Labels, state: Labels) -> SeparableTerms:
         """The separable terms of integer labels (T,) and (M,)."""
         z, y = one_hot(action, 1), one_hot(state, 2)
-        return ledger_of(self._action.constraints, self._state.constraints, z, y)
+        return separable_terms(self._action.constraints, self._state.constraints, z, y)
 
-    def whole(self, name: SideName, labels: Labels) -> Floats:
+    def factor_sums(self, name: SideName, labels: Labels) -> Floats:
         """F'Y of integer labels of one side, (K, 1 + d)."""
         side = self._action if name == "action" else self._state
         return np.asarray(side.factor_sums(slice(None), side.one_hot(labels)).cpu().numpy())
 
-    def held_out(self, name: SideName, labels: Labels, sums: Floats) -> Floats:
+    def held_out_scores(self, name: SideName, labels: Labels, sums: Floats) -> Floats:
         """Leave-one-clip-out scores (M, K) (``held_out.py``).
 
         sums : F'Y of the integer labels of all clips of all shards.
@@ -292,18 +294,18 @@ class GpuShard:
         return list(zip(self._action.parts, self._state.parts, strict=True))
 
     @property
-    def _own_sums(self) -> Wholes:
-        """F'Y of these clips alone."""
-        return Wholes(self._own[self._action], self._own[self._state])
+    def _own_sums(self) -> FactorSums:
+        """F'Y of these clips single."""
+        return FactorSums(self._own[self._action], self._own[self._state])
 
-    def _gradient(self, pair: Pair, k: int, sums: Tensor, coupling: float) -> tuple[Tensor, Tensor]:
+    def _gradient(self, pair: Pair, k: int, sums: Tensor, scales: Scales) -> tuple[Tensor, Tensor]:
         """Side k's scores, and the gradient of h in units of 1/M, both (K, m, N); sums : F'Y."""
         side, part = self._both[k], pair[k]
         scores = part.clips.pad(side.scores(part.rows, sums))
         distortion = self._distortion(pair, side)
         costs = part.clips.linear
         if distortion is not None:
-            costs = costs + coupling * distortion
+            costs = costs + scales.coupling * distortion
         return scores, side.n_rows * costs - scores + part.labels
 
     def _distortion(self, pair: Pair, side: GpuSide) -> Tensor | None:
@@ -329,40 +331,32 @@ class GpuShard:
         return torch.stack([z.square().sum(), y.square().sum(), *linear, distortion])
 
     @staticmethod
-    def _terms(parts: Iterable[Tensor]) -> Ledger:
+    def _terms(parts: Iterable[Tensor]) -> SeparableTerms:
         z, y, z_linear, y_linear, distortion = _sum(parts).tolist()
-        return Ledger((z, y), (z_linear, y_linear), distortion)
-
-    def _value(self, terms: Ledger, coupling: float) -> float:
-        return value_of(terms, (self._action.n_rows, self._state.n_rows), coupling)
+        return SeparableTerms((z, y), (z_linear, y_linear), distortion)
 
     def _save_point(self) -> None:
-        if not self._alone:
+        if not self._single:
             self._before = {
                 side: ([part.flow.clone() for part in side.parts], self._own[side])
                 for side in self._both
             }
 
-    def _report(self, gap: float, terms: Ledger, coupling: float) -> Report:
-        """With the polynomial of :class:`Report`: from the values at both ends and the curvature,
-        since d is bilinear."""
-        end = self._value(terms, coupling)
-        if self._alone:
-            return Report(gap, self._own_sums, (end, 0.0, 0.0))
+    def _result(self, gap: float, terms: SeparableTerms, scales: Scales) -> PassResult:
+        """The polynomial follows from the values at both ends and the curvature, since d is
+        bilinear."""
+        end = terms.value(scales)
+        if self._single:
+            return PassResult(gap, self._own_sums, (end, 0.0, 0.0))
         flows = zip(*(self._before[side][0] for side in self._both), strict=True)
-        before = [[batched_torch.labels_of(flow) for flow in pair] for pair in flows]
-        begin = self._value(
-            self._terms(
-                self._separable(x, *old) for x, old in zip(self._pairs, before, strict=True)
-            ),
-            coupling,
-        )
+        before = [tuple(map(labels_of, pair)) for pair in flows]
+        moves = list(zip(self._pairs, before, strict=True))
+        begin = self._terms(self._separable(x, *old) for x, old in moves).value(scales)
         bent = self._terms(
-            self._separable(x, x[0].labels - z, x[1].labels - y)
-            for x, (z, y) in zip(self._pairs, before, strict=True)
+            self._separable(x, x[0].labels - z, x[1].labels - y) for x, (z, y) in moves
         )
-        square = self._value(replace(bent, linear=(0.0, 0.0)), coupling)
-        return Report(gap, self._own_sums, (begin, end - begin - square, square))
+        square = replace(bent, linear=(0.0, 0.0)).value(scales)
+        return PassResult(gap, self._own_sums, (begin, end - begin - square, square))
 
 
 class SideResult(NamedTuple):
@@ -400,7 +394,7 @@ class PassBuffers:
             self.weights[side], self.results[side] = view[:2], view[2:6]
             self.sums[side] = view[6:].view(side.n_states, side.width)
 
-    def upload(self, sums: Wholes, coupling: float) -> None:
+    def upload(self, sums: FactorSums, coupling: float) -> None:
         """Set the inputs: F'Y of all clips, and the weights of linear costs and distortion."""
         for side, view, values in zip(self._sides, self._host_views, sums, strict=True):
             view[:2], view[2:6], view[6:] = (side.n_rows, side.n_rows * coupling), 0, values.ravel()
@@ -439,8 +433,3 @@ def _sum(tensors: Iterable[Tensor]) -> Tensor:
     import torch
 
     return torch.stack(list(tensors)).sum(0)
-
-
-def _half(n_rows: int) -> float:
-    """1/2M, the weight of squared errors in the objective."""
-    return 1 / (2 * max(n_rows, 1))
