@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -243,9 +243,11 @@ class ShardBackend:
         self, problem: Problem, point: Point, seed: int = 0, *, single: bool = True
     ) -> Iterator[tuple[ShardedProblem, Any, FactorSums]]:
         sides = [(constraints_of(side), ArrayRows(side.features)) for side in problem.sides]
-        shard = self._shard(*sides, single=single)
         lam, mu = problem.action.ridge, problem.state.ridge
-        with LocalActors([shard]) as actors:
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(TemporaryDirectory()))
+            shard = self._shard(*sides, folder, single=single)
+            actors = stack.enter_context(LocalActors([shard]))
             shifts = shift_of(sides[0][1]), shift_of(sides[1][1])
             sharded = ShardedProblem(actors, shifts, nu=problem.nu, mu=mu, lam=lam)
             shard.start(seed, sharded.scales)
@@ -266,9 +268,6 @@ class ShardBackend:
 
 
 def disk_backend() -> Backend:
-    def make(action: Any, state: Any, single: bool) -> Shard:
-        return Shard(action, state, Path(folder.name), single=single)
-
     def place(shard: Any, point: Point, _: FactorSums) -> None:
         for side, labels, clips in zip(
             (shard._action, shard._state), point.labels, (point.action, point.state), strict=True
@@ -276,8 +275,7 @@ def disk_backend() -> Backend:
             side.labels = labels
             side.vertices, side.weights, side.counts = listed(clips)
 
-    folder = TemporaryDirectory()
-    return ShardBackend(make, place)
+    return ShardBackend(Shard, place)
 
 
 # --- devices --------------------------------------------------------------------------------------
@@ -326,7 +324,7 @@ class TorchBackend(ShardBackend):
         found = labels @ np.arange(1, costs.shape[1] + 1)
         return least.cpu().numpy(), found.astype(np.int8)
 
-    def _make(self, action: Any, state: Any, single: bool) -> Any:
+    def _make(self, action: Any, state: Any, _folder: Path, single: bool) -> Any:
         import torch
 
         from objectstates.solver.scale import gpu_rows, gpu_shard
