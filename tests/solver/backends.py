@@ -342,7 +342,7 @@ class TorchBackend(ShardBackend):
         from objectstates.solver.scale.gpu_shard import mini_batches_of
 
         sides = shard._action.constraints, shard._state.constraints
-        shard._own = dict(zip((shard._action, shard._state), sums, strict=True))
+        shard._own = dict(zip(shard.sides, sums, strict=True))
         (order,) = mini_batches_of(*sides, 1)  # few clips: one mini-batch
         for side, clips in (shard._action, point.action), (shard._state, point.state):
             labellings, weights, _ = listed(clips)
@@ -352,13 +352,6 @@ class TorchBackend(ShardBackend):
                 costs = 1 - 2 * batch.pad(side.one_hot(labels))  # this labelling is the cheapest
                 _, path = batched_torch.cheapest_paths(costs, batch.before, batch.blocked)
                 flow += torch.as_tensor(weight[order], device=self.device) * path
-
-    def _labels(self, shard: Any) -> tuple[Floats, Floats]:
-        z, y = (
-            side.unpad([part.labels for part in side.parts])
-            for side in (shard._action, shard._state)
-        )
-        return z, y
 
 
 class TritonBackend(TorchBackend):

@@ -38,11 +38,11 @@ def test_a_device_with_too_little_memory_is_named(device, tmp_path):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
 
     with pytest.raises(
-        SettingError, match="`device`: .* too little memory for this corpus: use 'cpu'"
+        SettingError, match=r"`device`: .* too little memory for this corpus: use 'cpu'"
     ):
         JointDiscovery(device=device).fit(corpus, too_much)
     with pytest.raises(
-        SettingError, match="`device`: .* too little memory for this corpus: use 'cpu'"
+        SettingError, match=r"`device`: .* too little memory for this corpus: use 'cpu'"
     ):
         JointDiscovery(device=device).fit_folder(tmp_path / "corpus", too_much)
 

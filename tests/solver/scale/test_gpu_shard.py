@@ -70,13 +70,8 @@ def make_actors(
 
 def relaxed_labels(actors):
     """The shards' Z (T, 1) and Y (M, 2)."""
-    found = []
-    for kind in ("_action", "_state"):
-        sides = [getattr(shard, kind) for shard in actors._actors]
-        found.append(
-            np.concatenate([side.unpad([part.labels for part in side.parts]) for side in sides])
-        )
-    return found
+    sides = zip(*(shard.sides for shard in actors._actors), strict=True)
+    return [np.concatenate([side.labels for side in parts]) for parts in sides]
 
 
 @pytest.mark.parametrize("device", DEVICES)

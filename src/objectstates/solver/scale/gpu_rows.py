@@ -176,6 +176,11 @@ class GpuSide:
             padded = clips.pad(columns[part.rows]).masked_fill(clips.linear.isinf(), float("inf"))
             part.flow.copy_(cheapest_paths(padded, clips.before, clips.blocked)[1])
 
+    @property
+    def labels(self) -> Floats:
+        """The relaxed labels (M, K), copied to the host."""
+        return self.unpad([part.labels for part in self.parts])
+
     def one_hot(self, labels: Labels) -> Tensor:
         """Integer labels (M,) as a matrix (M, K), in the device's order of rows."""
         return self.in_order(one_hot(labels, self.n_states))

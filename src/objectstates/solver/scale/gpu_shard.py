@@ -83,8 +83,8 @@ class GpuShard:
         batches = [_parts_of(x) for x in mini_batches_of(action[0], state[0], mini_batches)]
         self._action = GpuSide(*action, batches, device)
         self._state = GpuSide(*state, batches, device)
-        self._both = self._action, self._state
-        self._sides = [side for side in self._both if side.present]
+        self.sides = self._action, self._state
+        self._present = [side for side in self.sides if side.present]
         self._streams = Streams(device)
         captured = single and device.type == "cuda" and self._kernels is not batched_torch
         self._graphs = GraphCache(captured)
@@ -100,7 +100,7 @@ class GpuShard:
         self._action.prepare(action)
         self._state.prepare(state)
         self._graphs.clear()
-        self._buffers = PassBuffers(*self._both)
+        self._buffers = PassBuffers(*self.sides)
 
     def close(self) -> None:
         """Free the device memory."""
@@ -113,15 +113,15 @@ class GpuShard:
     def start(self, seed: int | tuple[int, ...], scales: Scales) -> PassResult:
         """Go to the random labelling that a shard on disk would start from."""
         self._rng = np.random.default_rng(seed)
-        for side in self._both:
+        for side in self.sides:
             side.start(self._rng.standard_normal(side.constraints.linear.shape))
-        self._own = {side: np.zeros((side.n_states, side.width)) for side in self._both}
-        for side in self._sides:
+        self._own = {side: np.zeros((side.n_states, side.width)) for side in self.sides}
+        for side in self._present:
             for part in side.parts:
                 self._own[side] += side.part_sums(part, part.labels).cpu().numpy()
         self._save_point()
         terms = self._terms(self._separable(x, x[0].labels, x[1].labels) for x in self._pairs)
-        return PassResult(np.inf, self._own_sums, (terms.value(scales), 0.0, 0.0))
+        return PassResult(np.inf, self.own_sums, (terms.value(scales), 0.0, 0.0))
 
     def sweep(self, sums: FactorSums, scales: Scales, pairwise_steps: bool) -> PassResult:
         """Steps in all clips, mini-batch by mini-batch in random order; other shards are fixed.
@@ -133,14 +133,14 @@ class GpuShard:
         for b in self._rng.permutation(len(self._state.batches)).tolist():
             self._graphs.run((b, pairwise_steps), partial(self._step_batch, b, pairwise_steps))
         results = self._buffers.download()
-        for side, result, before in zip(self._both, results, sums, strict=True):
+        for side, result, before in zip(self.sides, results, sums, strict=True):
             self._own[side] = self._own[side] + (result.sums - before)
         action, state = results
         # The states' steps come after the action's: their distortion is that of both.
         terms = SeparableTerms(
             (action.square, state.square), (action.linear, state.linear), state.distortion
         )
-        gap = sum(x.gap / s.n_rows for s, x in zip(self._both, results, strict=True) if s.present)
+        gap = sum(x.gap / s.n_rows for s, x in zip(self.sides, results, strict=True) if s.present)
         return self._result(gap, terms, scales)
 
     def _step_batch(self, b: int, pairwise_steps: bool) -> None:
@@ -149,9 +149,9 @@ class GpuShard:
         Scores and sums are bound by memory bandwidth; steps, a long chain of short operations,
         leave it idle. So the steps of some parts run while rows of others are read.
         """
-        streams, buffers, last = self._streams, self._buffers, self._sides[-1]
-        steps: dict[GpuSide, list[tuple[Tensor, Tensor]]] = {s: [] for s in self._sides}
-        sums: dict[GpuSide, list[Tensor]] = {s: [] for s in self._sides}
+        streams, buffers, last = self._streams, self._buffers, self._present[-1]
+        steps: dict[GpuSide, list[tuple[Tensor, Tensor]]] = {s: [] for s in self._present}
+        sums: dict[GpuSide, list[Tensor]] = {s: [] for s in self._present}
         begun = streams.record_event()
         scores, scored, moved, summed = [], [], [], []
         for part in last.batches[b]:
@@ -159,7 +159,7 @@ class GpuShard:
             scored.append(streams.record_event())
         for n in range(len(scores)):
             with streams.side_stream(n, begun, urgent=True):
-                for side in self._sides[:-1]:
+                for side in self._present[:-1]:
                     own = side.scores(side.batches[b][n].rows, buffers.sums[side])
                     steps[side].append(self._steps(side, b, n, own, pairwise_steps))
                 streams.wait(scored[n])
@@ -167,15 +167,15 @@ class GpuShard:
                 moved.append(streams.record_event())
         for n in range(len(scores)):
             with streams.side_stream(n, moved[n], scored[-1]):
-                for side in self._sides:
+                for side in self._present:
                     change, _ = steps[side][n]
                     sums[side].append(side.factor_sums(side.batches[b][n].rows, change))
                 summed.append(streams.record_event())
         streams.wait(*moved)
-        for side in self._sides:
+        for side in self._present:
             buffers.results[side] += _sum(results for _, results in steps[side])
         streams.wait(*summed)
-        for side in self._sides:
+        for side in self._present:
             buffers.sums[side] += _sum(sums[side])
 
     def _steps(
@@ -197,11 +197,11 @@ class GpuShard:
     def step(self, sums: FactorSums, scales: Scales) -> PassResult:
         """Move to the oracle's labelling of every clip: the end of a full Frank-Wolfe step."""
         self._save_point()
-        totals = [side.on_device(x) for side, x in zip(self._both, sums, strict=True)]
+        totals = [side.on_device(x) for side, x in zip(self.sides, sums, strict=True)]
         gaps, terms = [], []
         for pair in self._pairs:
             gradients = [self._gradient(pair, k, totals[k], scales)[1] for k in range(2)]
-            for part, side, gradient in zip(pair, self._both, gradients, strict=True):
+            for part, side, gradient in zip(pair, self.sides, gradients, strict=True):
                 if side.present:
                     clips, labels = part.clips, part.labels
                     least, path = cheapest_paths(gradient, clips.before, clips.blocked)
@@ -216,7 +216,7 @@ class GpuShard:
         """Scale the last pass's step by ``step_size``, from 0 to 1."""
         if step_size == 1.0:
             return
-        for side in self._sides:
+        for side in self._present:
             flows, own = self._before[side]
             for part, before in zip(side.parts, flows, strict=True):
                 part.flow.copy_(before + step_size * (part.flow - before))
@@ -226,13 +226,13 @@ class GpuShard:
 
     def evaluate(self, sums: FactorSums, scales: Scales) -> ShardEvaluation:
         """The gap at this point, and its rounding, which :meth:`keep_rounding` keeps."""
-        totals = [side.on_device(x) for side, x in zip(self._both, sums, strict=True)]
+        totals = [side.on_device(x) for side, x in zip(self.sides, sums, strict=True)]
         rounded_sums = [x.new_zeros(x.shape) for x in totals]
         gaps, here, rounded = [], [], []
         found: tuple[list[Tensor], ...] = [], [], [], []  # labels and scores of both sides
         for pair in self._pairs:
             costs = []
-            for k, (part, side) in enumerate(zip(pair, self._both, strict=True)):
+            for k, (part, side) in enumerate(zip(pair, self.sides, strict=True)):
                 scores, gradient = self._gradient(pair, k, totals[k], scales)
                 costs.append(scales.rounding_weights[k] * (1 - 2 * scores) + part.clips.linear)
                 found[2 + k].append(scores)
@@ -245,7 +245,7 @@ class GpuShard:
                 pair[0].clips, pair[1].clips, costs[0], costs[1], scales.coupling
             )
             rounded.append(self._separable(pair, *labels))
-            for k, side in enumerate(self._both):
+            for k, side in enumerate(self.sides):
                 found[k].append(labels[k])
                 if side.present:
                     rounded_sums[k] += side.part_sums(pair[k], labels[k])
@@ -264,7 +264,7 @@ class GpuShard:
     def kept_rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
         """The labels (T,) and (M,) that were kept, and the scores (T, 1), (M, 2) behind them."""
         z, y, action_scores, state_scores = (
-            side.unpad(x) for side, x in zip(2 * self._both, self._kept, strict=True)
+            side.unpad(x) for side, x in zip(2 * self.sides, self._kept, strict=True)
         )
         states = (y @ np.arange(1, 3)).astype(np.int8)
         return z[:, 0].astype(np.int8), states, action_scores, state_scores
@@ -294,13 +294,13 @@ class GpuShard:
         return list(zip(self._action.parts, self._state.parts, strict=True))
 
     @property
-    def _own_sums(self) -> FactorSums:
-        """F'Y of these clips single."""
+    def own_sums(self) -> FactorSums:
+        """F'Y of these clips alone."""
         return FactorSums(self._own[self._action], self._own[self._state])
 
     def _gradient(self, pair: Pair, k: int, sums: Tensor, scales: Scales) -> tuple[Tensor, Tensor]:
         """Side k's scores, and the gradient of h in units of 1/M, both (K, m, N); sums : F'Y."""
-        side, part = self._both[k], pair[k]
+        side, part = self.sides[k], pair[k]
         scores = part.clips.pad(side.scores(part.rows, sums))
         distortion = self._distortion(pair, side)
         costs = part.clips.linear
@@ -311,7 +311,7 @@ class GpuShard:
     def _distortion(self, pair: Pair, side: GpuSide) -> Tensor | None:
         """The derivative of d by one side's labels (K, m, N); None without the other side."""
         action, state = pair
-        if len(self._sides) < 2:
+        if len(self._present) < 2:
             return None
         if side is self._action:
             return self._kernels.action_distortion(state.clips, action.clips, state.labels)
@@ -323,7 +323,7 @@ class GpuShard:
 
         action, state = pair
         distortion = y.new_zeros(())
-        if len(self._sides) == 2:
+        if len(self._present) == 2:
             distortion = (self._kernels.state_distortion(state.clips, action.clips, z) * y).sum()
         linear = [
             inner_products(part.clips.linear, x).sum() for part, x in ((action, z), (state, y))
@@ -339,7 +339,7 @@ class GpuShard:
         if not self._single:
             self._before = {
                 side: ([part.flow.clone() for part in side.parts], self._own[side])
-                for side in self._both
+                for side in self.sides
             }
 
     def _result(self, gap: float, terms: SeparableTerms, scales: Scales) -> PassResult:
@@ -347,8 +347,8 @@ class GpuShard:
         bilinear."""
         end = terms.value(scales)
         if self._single:
-            return PassResult(gap, self._own_sums, (end, 0.0, 0.0))
-        flows = zip(*(self._before[side][0] for side in self._both), strict=True)
+            return PassResult(gap, self.own_sums, (end, 0.0, 0.0))
+        flows = zip(*(self._before[side][0] for side in self.sides), strict=True)
         before = [tuple(map(labels_of, pair)) for pair in flows]
         moves = list(zip(self._pairs, before, strict=True))
         begin = self._terms(self._separable(x, *old) for x, old in moves).value(scales)
@@ -356,7 +356,7 @@ class GpuShard:
             self._separable(x, x[0].labels - z, x[1].labels - y) for x, (z, y) in moves
         )
         square = replace(bent, linear=(0.0, 0.0)).value(scales)
-        return PassResult(gap, self._own_sums, (begin, end - begin - square, square))
+        return PassResult(gap, self.own_sums, (begin, end - begin - square, square))
 
 
 class SideResult(NamedTuple):
