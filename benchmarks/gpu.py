@@ -368,7 +368,7 @@ def measure(make: Make, device: str, videos: list[Path], processes: int) -> dict
     ]
     count = sum(sizes)
     files = backbone, videos, processes, device
-    whole = np.concatenate([np.stack(batch) for batch in batches])
+    whole = np.concatenate([np.stack(list(batch)) for batch in batches])
     row: dict[str, Any] = {
         "backbone": backbone.name,
         "device": device,
