@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,10 +79,12 @@ class Backend(Protocol):
 
     at_once : all clips of a pass move at once, on the bound A <= I; else one after another.
     breaks_ties : of equally cheap labellings the oracle takes the reference's.
+    interpreted : runs a thousand times slower than compiled.
     """
 
     at_once: bool
     breaks_ties: bool
+    interpreted: bool
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]: ...
 
@@ -127,7 +129,7 @@ def listed(clips: list[Combination]) -> tuple[Labels, Floats, Any]:
 class NumbaBackend:
     """``frank_wolfe.py`` and what it calls, with all rows in memory."""
 
-    at_once, breaks_ties = False, True
+    at_once, breaks_ties, interpreted = False, True, False
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
         return label_clips(costs, constraints)
@@ -197,10 +199,12 @@ class ShardBackend:
     shard : makes one of both sides' constraints and features. place : puts it at a point.
     """
 
-    def __init__(self, shard: Callable[..., Any], place: Callable[[Any, Point], None]) -> None:
+    def __init__(
+        self, shard: Callable[..., Any], place: Callable[[Any, Point, FactorSums], None]
+    ) -> None:
         self._shard, self._place = shard, place
 
-    at_once, breaks_ties = False, True
+    at_once, breaks_ties, interpreted = False, True, False
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
         return label_clips(costs, constraints)
@@ -239,9 +243,11 @@ class ShardBackend:
         self, problem: Problem, point: Point, seed: int = 0, *, single: bool = True
     ) -> Iterator[tuple[ShardedProblem, Any, FactorSums]]:
         sides = [(constraints_of(side), ArrayRows(side.features)) for side in problem.sides]
-        shard = self._shard(*sides, single=single)
         lam, mu = problem.action.ridge, problem.state.ridge
-        with LocalActors([shard]) as actors:
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(TemporaryDirectory()))
+            shard = self._shard(*sides, folder, single=single)
+            actors = stack.enter_context(LocalActors([shard]))
             shifts = shift_of(sides[0][1]), shift_of(sides[1][1])
             sharded = ShardedProblem(actors, shifts, nu=problem.nu, mu=mu, lam=lam)
             shard.start(seed, sharded.scales)
@@ -254,9 +260,7 @@ class ShardBackend:
                     )
                 )
             )
-            self._place(shard, point)
-            if hasattr(shard, "_mine"):
-                shard._mine = dict(zip((shard._action, shard._state), sums, strict=True))
+            self._place(shard, point, sums)
             yield sharded, shard, sums
 
     def _labels(self, shard: Any) -> tuple[Floats, Floats]:
@@ -264,18 +268,14 @@ class ShardBackend:
 
 
 def disk_backend() -> Backend:
-    def make(action: Any, state: Any, single: bool) -> Shard:
-        return Shard(action, state, Path(folder.name), single=single)
-
-    def place(shard: Any, point: Point) -> None:
+    def place(shard: Any, point: Point, _: FactorSums) -> None:
         for side, labels, clips in zip(
             (shard._action, shard._state), point.labels, (point.action, point.state), strict=True
         ):
             side.labels = labels
             side.vertices, side.weights, side.counts = listed(clips)
 
-    folder = TemporaryDirectory()
-    return ShardBackend(make, place)
+    return ShardBackend(Shard, place)
 
 
 # --- devices --------------------------------------------------------------------------------------
@@ -312,43 +312,46 @@ class TorchBackend(ShardBackend):
 
         from objectstates.solver.scale import batched_torch
 
-        batch = batched_torch.pad(constraints, np.arange(constraints.n_clips), self.device)
-        there = torch.as_tensor(costs, device=self.device)
-        wide = batch.spread(there, beyond=float("inf"))
-        least, path = batched_torch.cheapest_paths(wide, batch.before, batch.closed)
-        labels = batch.collect(batched_torch.labels_of(path), len(costs)).cpu().numpy()
+        finite, forbidden = (
+            np.where(np.isinf(costs), 0.0, costs),
+            np.where(np.isinf(costs), costs, 0.0),
+        )
+        constraints = constraints._replace(linear=forbidden)
+        batch = batched_torch.batch_clips(constraints, np.arange(constraints.n_clips), self.device)
+        padded = batch.linear + batch.pad(torch.as_tensor(finite, device=self.device))
+        least, path = batched_torch.cheapest_paths(padded, batch.before, batch.blocked)
+        labels = batch.unpad(batched_torch.labels_of(path), len(costs)).cpu().numpy()
         found = labels @ np.arange(1, costs.shape[1] + 1)
         return least.cpu().numpy(), found.astype(np.int8)
 
-    def _make(self, action: Any, state: Any, single: bool) -> Any:
+    def _make(self, action: Any, state: Any, _folder: Path, single: bool) -> Any:
         import torch
 
         from objectstates.solver.scale import gpu_rows, gpu_shard
 
         with (
-            patch.object(gpu_rows, "tools_for", lambda _: self.kernels),
-            patch.object(gpu_shard, "tools_for", lambda _: self.kernels),
+            patch.object(gpu_rows, "kernels_for", lambda _: self.kernels),
+            patch.object(gpu_shard, "kernels_for", lambda _: self.kernels),
         ):
-            return gpu_shard.ResidentShard(action, state, torch.device(self.device), single=single)
+            return gpu_shard.GpuShard(action, state, torch.device(self.device), single=single)
 
-    def _put(self, shard: Any, point: Point) -> None:
+    def _put(self, shard: Any, point: Point, sums: FactorSums) -> None:
         import torch
 
         from objectstates.solver.scale import batched_torch
+        from objectstates.solver.scale.gpu_shard import mini_batches_of
 
-        order = shard._batches[0]  # of clips; few enough for one mini-batch
+        sides = shard._action.constraints, shard._state.constraints
+        shard._own = dict(zip(shard.sides, sums, strict=True))
+        (order,) = mini_batches_of(*sides, 1)  # few clips: one mini-batch
         for side, clips in (shard._action, point.action), (shard._state, point.state):
             labellings, weights, _ = listed(clips)
-            batch, flow = side.padded[0], 0.0
+            (part,) = side.parts
+            batch, flow = part.clips, part.flow.zero_()
             for labels, weight in zip(labellings.T, weights.T, strict=True):
-                costs = 1 - 2 * batch.spread(side.hot(labels))  # this labelling is the cheapest
-                _, path = batched_torch.cheapest_paths(costs, batch.before, batch.closed)
+                costs = 1 - 2 * batch.pad(side.one_hot(labels))  # this labelling is the cheapest
+                _, path = batched_torch.cheapest_paths(costs, batch.before, batch.blocked)
                 flow += torch.as_tensor(weight[order], device=self.device) * path
-            side.stand(0, flow)
-
-    def _labels(self, shard: Any) -> tuple[Floats, Floats]:
-        z, y = (side.gather([side.labels(0)]) for side in (shard._action, shard._state))
-        return z, y
 
 
 class TritonBackend(TorchBackend):
@@ -360,6 +363,7 @@ class TritonBackend(TorchBackend):
         pytest.importorskip("triton", reason="Triton is not part of torch everywhere")
         from objectstates.solver.scale import triton_kernels
 
+        self.interpreted = self.device == "cpu"
         return triton_kernels
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
@@ -383,12 +387,12 @@ class TritonBackend(TorchBackend):
 
         forbidden = np.isinf(costs)
         clip = clip._replace(linear=np.where(forbidden, np.inf, 0.0))
-        batch = batched_torch.pad(clip, np.zeros(1, np.int64), self.device)
+        batch = batched_torch.batch_clips(clip, np.zeros(1, np.int64), self.device)
         there = torch.as_tensor(start, device=self.device)
         _, flow = batched_torch.cheapest_paths(
-            1 - 2 * batch.spread(there), batch.before, batch.closed
+            1 - 2 * batch.pad(there), batch.before, batch.blocked
         )
-        changes, facts = self.kernels.visit(
+        changes, sums = self.kernels.frank_wolfe_steps(
             batch,
             there - torch.as_tensor(np.where(forbidden, 0.0, costs), device=self.device),
             None,
@@ -397,7 +401,7 @@ class TritonBackend(TorchBackend):
             steps=1,
             pairwise=False,
         )
-        return changes.cpu().numpy(), float(facts[0])
+        return changes.cpu().numpy(), float(sums[0])
 
 
 BACKENDS: dict[str, Callable[[], Backend]] = {

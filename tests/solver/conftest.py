@@ -1,7 +1,10 @@
 """One fixture runs a test on every backend of the solver."""
 
+import sys
+
 import pytest
 
+from objectstates.base.torch_utils import cpu_threads
 from tests.solver.backends import BACKENDS, Backend
 
 
@@ -9,3 +12,13 @@ from tests.solver.backends import BACKENDS, Backend
 def backend(request) -> Backend:
     """A backend; skipped where what it needs is not installed."""
     return BACKENDS[request.param]()
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tensors are small here, and tests run side by side: more threads would only contend."""
+    if "torch" not in sys.modules:
+        yield
+        return
+    with cpu_threads(1):
+        yield

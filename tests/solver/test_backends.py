@@ -13,9 +13,9 @@ from objectstates.solver import reference
 from objectstates.solver.reference import Problem, Side
 from tests.solver.backends import STEPS, Backend, Pass, Point, constraints_of
 
-# Few examples each, none shrunk: interpreted kernels are slow, and an example has several clips.
-few = settings(
-    max_examples=15,
+# None shrunk: that takes minutes where kernels are interpreted.
+many = settings(
+    max_examples=40,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
@@ -23,6 +23,11 @@ few = settings(
 )
 seeds = st.integers(0, 2**32 - 1)
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in multiply")  # 0 inf
+
+
+def too_many(backend: Backend, seed: int) -> bool:
+    """Whether to leave out an example: interpreted kernels are slow, and see every fourth."""
+    return backend.interpreted and seed % 4 != 0
 
 
 def states(rng, sizes, *, exactly_one=False, grid=False, forbid=0.2) -> Side:
@@ -111,10 +116,12 @@ def is_labelling(side: Side, n: slice, labels) -> bool:
 # --- oracle ---------------------------------------------------------------------------------------
 
 
-@few
+@many
 @given(seed=seeds, exactly_one=st.booleans(), grid=st.booleans(), whole=st.booleans())
 def test_oracle_finds_the_cheapest_labelling(backend: Backend, seed, exactly_one, grid, whole):
     """Whole costs have ties, broken towards fewer, earlier rows; some clips have no labelling."""
+    if too_many(backend, seed):
+        return
     rng = np.random.default_rng(seed)
     side = states(rng, rng.integers(1, 8, 4), exactly_one=exactly_one, grid=grid, forbid=0.4)
     costs = rng.standard_normal(side.linear.shape)
@@ -136,22 +143,14 @@ def test_oracle_finds_the_cheapest_labelling(backend: Backend, seed, exactly_one
 # --- gap ------------------------------------------------------------------------------------------
 
 
-@few
+@many
 @given(problem=problems(), seed=seeds)
 def test_gap_is_that_of_the_reference(backend: Backend, problem, seed):
+    if too_many(backend, seed):
+        return
     point = random_point(np.random.default_rng(seed), problem)
     expected = reference.duality_gap(problem, *point.labels)
     assert backend.gap(problem, point) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
-@few
-@given(problem=problems(nu=(0.0,)), seed=seeds)
-def test_gap_bounds_the_distance_to_any_other_point(backend: Backend, problem, seed):
-    """Without coupling h is convex: no feasible point is lower by more than the gap."""
-    point = random_point(np.random.default_rng(seed), problem)
-    here, gap = sum(reference.terms(problem, *point.labels)), backend.gap(problem, point)
-    lowest = min(found.objective for found in backend.passes(problem, point, [False, True], seed))
-    assert -1e-12 <= here - lowest <= gap + 1e-12
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -198,9 +197,11 @@ def assert_same_pass(found: Pass, expected: Pass) -> None:
     assert found.gap == pytest.approx(expected.gap, rel=1e-9, abs=1e-12)
 
 
-@few
+@many
 @given(problem=problems(), seed=seeds)
 def test_a_pass_of_plain_steps_is_that_of_the_reference(backend: Backend, problem, seed):
+    if too_many(backend, seed):
+        return
     point = random_point(np.random.default_rng(seed), problem)
     (found,) = backend.passes(problem, point, [False], seed)
     order = np.random.default_rng(seed).permutation(len(problem.state.clips))
@@ -226,19 +227,22 @@ def test_a_pass_of_pairwise_steps_is_that_of_the_reference(backend: Backend):
     assert compared >= 5
 
 
-@few
+@many
 @given(problem=problems(), seed=seeds)
 def test_passes_lower_the_objective_and_stay_in_the_hull(backend: Backend, problem, seed):
+    """And where h is convex, no point is lower than the first by more than its gap."""
+    if too_many(backend, seed):
+        return
     rng = np.random.default_rng(seed)
     point = random_point(rng, problem)
-    found = backend.passes(problem, point, [False, True, True], seed)
-    before = sum(reference.terms(problem, *point.labels))
-    for one in found:
-        assert one.objective == pytest.approx(
-            sum(reference.terms(problem, one.z, one.y)), rel=1e-9, abs=1e-12
-        )
-        assert one.objective <= before + 1e-12
-        before = one.objective
+    found = backend.passes(problem, point, [False, True], seed)
+    objectives = [sum(reference.terms(problem, *point.labels)), *(one.objective for one in found)]
+    assert (np.diff(objectives) <= 1e-12).all()
+    assert found[-1].objective == pytest.approx(
+        sum(reference.terms(problem, found[-1].z, found[-1].y)), rel=1e-9, abs=1e-12
+    )
+    if not problem.distortion.any():
+        assert objectives[0] - objectives[-1] <= backend.gap(problem, point) + 1e-12
     for side, labels in zip(problem.sides, (found[-1].z, found[-1].y), strict=True):
         assert (labels >= 0).all()
         assert (labels[np.isinf(side.linear)] == 0).all()
@@ -251,20 +255,21 @@ def test_passes_lower_the_objective_and_stay_in_the_hull(backend: Backend, probl
 
 @pytest.mark.parametrize("exactly_one", [False, True])
 def test_pairwise_steps_converge(backend: Backend, exactly_one):
-    """On a convex problem, to the same optimum, which the gap certifies."""
+    """On a convex problem to its optimum, which the gap certifies."""
     rng = np.random.default_rng(0)
-    problem = Problem(actions(rng, (3, 5)), states(rng, (4, 6), exactly_one=exactly_one), nu=0.0)
+    problem = Problem(actions(rng, (3,)), states(rng, (5,), exactly_one=exactly_one), nu=0.0)
     point = random_point(rng, problem)
-    passes = 40
-    found = backend.passes(problem, point, [True] * passes, 0)
-    first, last = (reference.duality_gap(problem, one.z, one.y) for one in (found[0], found[-1]))
-    assert last < 0.02 * first
+    last = backend.passes(problem, point, [True] * 10, 0)[-1]
+    before = reference.duality_gap(problem, *point.labels)
+    assert reference.duality_gap(problem, last.z, last.y) < 0.02 * before
 
 
-@few
+@many
 @given(problem=problems(nu=(0.1, 30.0), absent=("none",)), seed=seeds)
 def test_a_full_step_is_that_of_the_reference(backend: Backend, problem, seed):
     """With a strong coupling the curvature is negative more often than not: the step is 1."""
+    if too_many(backend, seed):
+        return
     point = random_point(np.random.default_rng(seed), problem)
     z, y, gap = reference.full_step(problem, *point.labels)
     expected = Pass(z, y, sum(reference.terms(problem, z, y)), gap)
@@ -284,9 +289,11 @@ def rounding_cost(problem: Problem, point: Point, z, y) -> float:
     return cost + float(np.einsum("tq,tik,ik->", hot[0], problem.distortion, hot[1]))
 
 
-@few
+@many
 @given(problem=problems(), seed=seeds)
 def test_rounding_is_that_of_the_reference(backend: Backend, problem, seed):
+    if too_many(backend, seed):
+        return
     point = random_point(np.random.default_rng(seed), problem)
     z, y = backend.rounding(problem, point)
     for side, labels in zip(problem.sides, (z, y), strict=True):

@@ -24,7 +24,7 @@ from objectstates.parallel.pool import start_actors
 from objectstates.parallel.ray_actors import Replay
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.scale.disk_shard import Shard
-from objectstates.solver.scale.gpu_shard import ResidentShard
+from objectstates.solver.scale.gpu_shard import GpuShard
 from objectstates.solver.scale.moments import ArrayRows, FeatureRows, shift_of
 from objectstates.solver.scale.sharded import ROUND_EVERY, ShardedProblem, divide, part_of
 
@@ -104,7 +104,7 @@ def pose_out_of_core(
             if device is None:
                 makers.append(partial(Shard, *sides, folder, single=single))
             else:
-                makers.append(partial(ResidentShard, *sides, device, single=single))
+                makers.append(partial(GpuShard, *sides, device, single=single))
         firsts = np.array([first for first, _ in ranges[1:]], np.int64)
         try:
             with start_actors(
