@@ -15,7 +15,7 @@ from objectstates.solver.distortion import action_distortion, state_distortion
 from objectstates.solver.oracle import Floats, Ints, Labels
 from objectstates.solver.problem import Iterate, Side, block_gap, block_gradient, inner_product
 
-STEPS_PER_BLOCK = 3  # on one side of a clip; more save little, since the other clips are fixed
+STEPS_PER_BLOCK = 3  # on one side of a clip, before going on to the next
 
 
 def with_capacity(at: Iterate, more: int) -> Iterate:

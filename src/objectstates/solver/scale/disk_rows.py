@@ -17,7 +17,7 @@ from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
 from objectstates.solver.problem import Iterate, Side, block_offsets, dot, one_hot
 from objectstates.solver.scale.moments import FeatureRows, Whitening
 
-SINGLE_FROM = 4  # float32 from this many rows per feature on: A is then well conditioned
+SINGLE_FROM = 4  # float32 factor rows from this many rows per feature on (docs/scale.md)
 
 
 class RowFile:

@@ -37,7 +37,7 @@ from objectstates.solver.scale.shard_messages import (
     separable_terms,
 )
 
-BATCH_BYTES = 16 * 2**20  # of factor rows, two batches at a time: far more than a disk's block
+BATCH_BYTES = 16 * 2**20  # of factor rows; two batches are in memory at a time
 
 
 class _Batch(NamedTuple):
