@@ -16,7 +16,7 @@ The constants are measured (``cluster_simulation.py``). What it knows of:
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, log2
@@ -24,8 +24,8 @@ from math import ceil, log2
 import numpy as np
 
 STARTING_PASSES = 50  # before the joint ones, see solver/frank_wolfe.py
-EXAMINE_EVERY = 5  # joint passes
-STEPS = ("measure", "prepare", "start", "sweep", "examine")
+EVALUATE_EVERY = 5  # joint passes
+STEPS = ("measure", "prepare", "start", "sweep", "evaluate")
 NOTED = 96  # bytes of a message around its numbers, about
 
 
@@ -142,7 +142,7 @@ class Bill:
     """What something took."""
 
     seconds: float = 0.0
-    stages: Counter[str] = field(default_factory=Counter)  # seconds
+    stages: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # seconds
     messages: int = 0
     sent: float = 0.0  # bytes
     read: float = 0.0  # bytes, all machines
@@ -161,14 +161,12 @@ class Bill:
 
 
 def plan_of(passes: int) -> Iterator[tuple[str, int]]:
-    """The steps of a fit after its factors stand: their name, and how many passes were before."""
+    """The steps of a fit after factorisation: their name, and the number of passes before."""
     yield "start", 0
-    yield "examine", 0
     for done in range(1, passes + 1):
         yield "sweep", done - 1
-        if done > STARTING_PASSES and (done % EXAMINE_EVERY == 0 or done == passes):
-            yield "examine", done
-    yield "examine", passes
+        if (done > STARTING_PASSES and done % EVALUATE_EVERY == 0) or done == passes:
+            yield "evaluate", done
 
 
 class Fit:

@@ -1,17 +1,19 @@
-"""What a GPU gives: ``python -m benchmarks.gpu [--devices cuda cpu] [--videos FOLDER]``.
+"""Feature extraction on a GPU: ``python -m benchmarks.gpu [--devices cuda cpu] [--videos FOLDER]``.
 
 Frames of 320 x 240 per second, for the paper's ResNet-50 and for DINOv2-small with random weights
-(their speed is that of the real ones), and what share of the network's own rate is left of
+(as fast as trained ones), and their ratio to the rate of the network alone, of
 
-- the network alone, on frames that lie on the device;
-- whole maps brought to host memory;
+- the network alone, on frames in device memory;
+- whole maps copied to host memory;
 - ten boxes per frame described, as in an ingest, from frames in host memory to vectors there;
 - the same from video files, which other processes decode meanwhile.
 
-Each is repeated; the median and the slowest are shown. Then the same one stage after another, each
-waited for: its time and its share. Stages of the device are timed by CUDA events, those of the host
-by its clock. The CPU stands beside it.
+Each is repeated; the median and the slowest are shown. Then the stages one at a time, synchronised:
+the time and the share of each, by CUDA events on the device and by the clock on the host. The CPU
+is measured for comparison.
 """
+
+# ruff: noqa: SLF001 -- stages are timed by wrapping private functions
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from objectstates.base.torch_utils import page_locked
+from objectstates.base.torch_utils import cpu_threads, page_locked
 from objectstates.features import torch_backbones, torch_feature_maps
 from objectstates.features.backbones import FeatureMaps, Frames, Image
 from objectstates.features.torch_backbones import TorchBackbone, resnet50
@@ -115,10 +117,10 @@ def taken(maps: FeatureMaps, boxes: list[np.ndarray]) -> int:
 class Decoders:
     """Processes that decode videos into shared memory, a batch of frames at a time.
 
-    Processes and not threads: the kernels of a network are queued by Python, whose lock many
-    decoding threads would hold when it is needed. Whoever is free takes the next video. Each has
-    memory of its own, whose pages it maps once; for a GPU it is page-locked, so that frames go
-    there from where they were decoded to. Entered, all are ready and wait for the first iteration.
+    Processes rather than threads: Python enqueues the network's kernels, and decoding threads would
+    hold its lock. An idle process takes the next video. Each has its own memory, mapped once and
+    page-locked for a GPU, which copies frames from where they were decoded to. On entry all
+    processes are started and wait for the first iteration.
     """
 
     def __init__(self, videos: list[Path], processes: int, device: str, batch: int = BATCH) -> None:
@@ -295,7 +297,7 @@ def network_alone(backbone: TorchBackbone, device: str, part: int) -> list[float
     passes = 8 if device.startswith("cuda") else 1
 
     def work() -> None:
-        with torch.inference_mode(), torch_backbones.cpu_threads(backbone._threads):
+        with torch.inference_mode(), cpu_threads(backbone._threads):
             for _ in range(passes):
                 backbone._map(frames)
         synchronise(device)
@@ -361,10 +363,12 @@ def measure(make: Make, device: str, videos: list[Path], processes: int) -> dict
     backbone = make(device, 1 if cuda else len(os.sched_getaffinity(0)))
     rng = np.random.default_rng(0)
     sizes, rounds = ([BATCH] * 8, 4) if cuda else ([8], 1)
-    batches = [list(rng.integers(0, 255, (size, *SIZE, 3), np.uint8)) for size in sizes]
+    batches: list[Frames] = [
+        list(rng.integers(0, 255, (size, *SIZE, 3), np.uint8)) for size in sizes
+    ]
     count = sum(sizes)
     files = backbone, videos, processes, device
-    whole = np.concatenate([np.stack(batch) for batch in batches])
+    whole = np.concatenate([np.stack(list(batch)) for batch in batches])
     row: dict[str, Any] = {
         "backbone": backbone.name,
         "device": device,

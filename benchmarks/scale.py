@@ -37,8 +37,8 @@ TABLES = {"features": "gpu", "reduction": "reduction", "cluster": "cluster_simul
 TRACKLETS, CHUNKS = 30, 20  # per clip
 STATE_SIZE, ACTION_SIZE = 512, 128
 LIMIT = 2 * 2**30
-NEVER = 10**9
-SETTINGS = {"mu": 1e-4, "lam": 1e-2}
+NEVER = 10**9  # passes between roundings: passes alone are timed
+SETTINGS: dict[str, Any] = {"mu": 1e-4, "lam": 1e-2}
 NU_PER_CLIP = 2.0
 OUT_OF_CORE = ("tracklets", "shards", "features_mb", "passes", "relative_gap", "seconds_per_pass",
                "us_per_pass_and_clip", "pass_to_floor", "pass_to_floor_cpu", "factorise_seconds",
@@ -154,7 +154,7 @@ def floor(shards: list[Any]) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     def one(shard: Any) -> None:
-        for batch in shard._read():
+        for batch in shard.read_batches():
             for side in (batch.action, batch.state):
                 k, width = side.constraints.linear.shape[1], side.rows.shape[1]
                 scores = side.rows @ np.ones((width, k), side.rows.dtype)
@@ -173,9 +173,11 @@ def repeat_floor(shards: list[Any], clock: Clock) -> None:
 
 def measure(n_tracklets: int, n_shards: int, tol: float, limit: int, pipe: Any) -> None:
     """Fit in this process, which may hold no more than ``limit`` bytes."""
+    from objectstates.parallel.actors import LocalActors
+    from objectstates.solver.frank_wolfe import minimise
     from objectstates.solver.scale.disk_shard import Shard
     from objectstates.solver.scale.moments import shift_of
-    from objectstates.solver.scale.sharded import LocalActors, ShardedProblem, divide, part_of
+    from objectstates.solver.scale.sharded import ShardedProblem, divide, part_of
 
     n_clips = -(-n_tracklets // TRACKLETS)
     with tempfile.TemporaryDirectory(prefix="scale-") as folder:
@@ -189,7 +191,7 @@ def measure(n_tracklets: int, n_shards: int, tol: float, limit: int, pipe: Any) 
                 part_of(action, chunks, *clips),
                 part_of(state, tracklets, *clips),
                 Path(folder) / str(s),
-                alone=n_shards == 1,
+                single=n_shards == 1,
             )
             for s, clips in enumerate(divide(action, state, n_shards))
         ]
@@ -205,12 +207,12 @@ def measure(n_tracklets: int, n_shards: int, tol: float, limit: int, pipe: Any) 
                 repeat_floor(shards, floors)
                 whole.begin()
                 passes.begin()
-                found = problem.minimise(
-                    tol=tol, max_passes=300, callback=passes.lap, examine_every=NEVER
+                found = minimise(
+                    problem, tol=tol, max_passes=300, callback=passes.lap, round_every=NEVER
                 )
                 whole.lap()
                 repeat_floor(shards, floors)
-            labels = np.concatenate([part[0] for part in actors.call("rounding", [()] * n_shards)])
+            labels = problem.kept_rounding().action
         chosen = labels.reshape(n_clips, CHUNKS).argmax(axis=1)
         right = np.abs((chosen + 0.5) * 0.4 - made.action_time) < 0.8
     pipe.send(
@@ -244,19 +246,19 @@ def _peak() -> int:
 
 def warm_up(folder: Path) -> None:
     """Load the compiled kernels."""
+    from objectstates.parallel.actors import LocalActors
+    from objectstates.solver.frank_wolfe import minimise
     from objectstates.solver.scale.disk_shard import Shard
     from objectstates.solver.scale.moments import shift_of
-    from objectstates.solver.scale.sharded import LocalActors, ShardedProblem, part_of
+    from objectstates.solver.scale.sharded import ShardedProblem, part_of
 
     (folder / "warm").mkdir()
     made = Made(folder / "warm", 120)
     action, state, chunks, tracklets = made.sides()
-    shard = Shard(
-        part_of(action, chunks, 0, 120), part_of(state, tracklets, 0, 120), folder / "w", alone=True
-    )
+    shard = Shard(part_of(action, chunks, 0, 120), part_of(state, tracklets, 0, 120), folder / "w")
     with LocalActors([shard]) as actors:
         shifts = shift_of(chunks), shift_of(tracklets)
-        ShardedProblem(actors, shifts, nu=1.0, **SETTINGS).minimise(max_passes=60)
+        minimise(ShardedProblem(actors, shifts, nu=1.0, **SETTINGS), max_passes=60)
 
 
 def in_a_process(*arguments: Any) -> dict[str, Any]:

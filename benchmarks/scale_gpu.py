@@ -1,14 +1,14 @@
-"""What ``benchmarks.scale --device cuda`` measures.
+"""The measurements of ``benchmarks.scale --device cuda``.
 
-Two sizes, in one process, on features that the device makes itself where there are many:
+Two sizes, in one process; where features are many they are drawn on the device:
 
 * the paper's (47 clips, 1,400 x 8,192 and 2,350 x 3,000): the whole fit in memory with the
   factorisation on the device, to 10 % and 1 %, copies and labelling included;
-* 1,000,020 tracklets x 2,048 in float32, resident, with 666,680 chunks x 128: passes, each
+* 1,000,020 tracklets x 2,048 in float32 and 666,680 chunks x 128 in device memory: passes, each
   synchronised, beside the floor, reading all factor rows once (the sum of all their entries).
 
-Of 100,020 tracklets the solution is judged by the host: objective and gap from the labels alone,
-in float64, by the kernels of the solver in memory, with factor rows made anew from the features.
+At 100,020 tracklets the solution is checked on the host: objective and gap from the labels alone,
+in float64, by the kernels of the solver in memory, with factor rows recomputed from the features.
 """
 
 from __future__ import annotations
@@ -101,15 +101,15 @@ def paper_size(device: str) -> list[dict[str, Any]]:
 # --- a million tracklets --------------------------------------------------------------------------
 
 
-class MadeThere:
+class DeviceFeatures:
     """Features like those of ``scale.Made``, drawn on the device whenever they are read.
 
-    kinds : (M,) which of the looks (n, d) each row has, beside that which all share, the last.
+    kinds : (M,) which of the means (n, d) each row has, beside the last one, common to all.
     """
 
-    def __init__(self, kinds: Any, looks: Any, seed: int, block: int = 30 * 512) -> None:
-        self.kinds, self.looks, self._seed, self._block = kinds, looks, seed, block
-        self.shape = (len(kinds), looks.shape[1])
+    def __init__(self, kinds: Any, means: Any, seed: int, block: int = 30 * 512) -> None:
+        self.kinds, self.means, self._seed, self._block = kinds, means, seed, block
+        self.shape = (len(kinds), means.shape[1])
 
     def read(self, lo: int, hi: int) -> Any:
         import torch
@@ -117,16 +117,16 @@ class MadeThere:
         parts = []
         for number in range(lo // self._block, -(-hi // self._block)):
             first = number * self._block
-            rows = self._made(number, first, min(first + self._block, len(self.kinds)))
+            rows = self._draw(number, first, min(first + self._block, len(self.kinds)))
             parts.append(rows[max(lo - first, 0) : hi - first])
         return torch.cat(parts)
 
-    def _made(self, number: int, lo: int, hi: int) -> Any:
+    def _draw(self, number: int, lo: int, hi: int) -> Any:
         import torch
 
-        generator = torch.Generator(self.looks.device).manual_seed(1000 * self._seed + number)
-        noise = torch.randn((hi - lo, self.shape[1]), generator=generator, device=self.looks.device)
-        rows = self.looks[-1] + self.looks[self.kinds[lo:hi]] + noise / self.shape[1] ** 0.5
+        generator = torch.Generator(self.means.device).manual_seed(1000 * self._seed + number)
+        noise = torch.randn((hi - lo, self.shape[1]), generator=generator, device=self.means.device)
+        rows = self.means[-1] + self.means[self.kinds[lo:hi]] + noise / self.shape[1] ** 0.5
         return rows / rows.norm(dim=1, keepdim=True)
 
 
@@ -141,13 +141,13 @@ def features(n_clips: int, device: Any) -> tuple[Any, Any, Any, Any, Any]:
     acting = np.abs((np.arange(CHUNKS) + 0.5) * 0.4 - action_time[:, None]) < 0.6
     sides = []
     for seed, (which, count, width) in enumerate(((acting, 3, ACTION_SIZE), (kinds, 4, WIDTH))):
-        looks = rng.standard_normal((count, width)).astype(np.float32) / width**0.5
+        means = rng.standard_normal((count, width)).astype(np.float32) / width**0.5
         if seed == 0:
-            looks[0] = 0.0  # a chunk without the action looks like nothing but what all share
+            means[0] = 0.0  # a chunk without the action has the common mean alone
         sides.append(
-            MadeThere(
+            DeviceFeatures(
                 torch.as_tensor(which.astype(np.int64).ravel(), device=device),
-                torch.as_tensor(looks, device=device),
+                torch.as_tensor(means, device=device),
                 seed,
             )
         )
@@ -161,37 +161,40 @@ def million(
     """Fit ``n_tracklets`` x 2,048 that stay on the device."""
     import torch
 
-    from objectstates.solver.scale.gpu_shard import ResidentShard
-    from objectstates.solver.scale.sharded import LocalActors, ShardedProblem
+    from objectstates.parallel.actors import LocalActors
+    from objectstates.solver.frank_wolfe import minimise
+    from objectstates.solver.scale.gpu_shard import GpuShard
+    from objectstates.solver.scale.sharded import ShardedProblem
 
     device = torch.device(device_name)
     n_clips = -(-n_tracklets // TRACKLETS)
     action, state, chunks, tracklets, action_time = features(n_clips, device)
     shifts = [x.read(0, 4096).double().mean(0).cpu().numpy() for x in (chunks, tracklets)]
-    shard = ResidentShard((action, chunks), (state, tracklets), device, mini_batches=mini_batches)
-    factorising, passes, whole, looking = (Clock(device) for _ in range(4))
+    shard = GpuShard((action, chunks), (state, tracklets), device, mini_batches=mini_batches)
+    factorising, passes, solving, evaluating = (Clock(device) for _ in range(4))
     with LocalActors([shard]) as actors:
         factorising.begin()
-        problem = ShardedProblem(actors, tuple(shifts), nu=NU_PER_CLIP / (CHUNKS * 0.4), **SETTINGS)
+        nu, mu, lam = NU_PER_CLIP / (CHUNKS * 0.4), SETTINGS["mu"], SETTINGS["lam"]
+        problem = ShardedProblem(actors, (shifts[0], shifts[1]), nu=nu, mu=mu, lam=lam)
         factorising.lap()
-        problem.minimise(max_passes=52, examine_every=NEVER)  # compiles and records all kernels
+        minimise(problem, max_passes=52, round_every=NEVER)  # compiles kernels, captures graphs
         floors = floor(shard, device)
         stages: list[str] = []
-        whole.begin()
+        solving.begin()
         passes.begin()
 
         def after_pass(progress: Any) -> None:
             passes.lap()
             stages.append(progress.stage)
 
-        found = problem.minimise(tol=tol, max_passes=300, examine_every=NEVER, callback=after_pass)
-        whole.lap()
+        found = minimise(problem, tol=tol, max_passes=300, round_every=NEVER, callback=after_pass)
+        solving.lap()
         floors += floor(shard, device)
-        looking.begin()
-        problem._examined([found.relaxed])
-        looking.lap()
-        verdict = judge(problem, shard, chunks, tracklets) if judged else None
-        labels = actors.call("rounding", [()])[0][0]
+        evaluating.begin()
+        shard.evaluate(shard.own_sums, problem.scales)
+        evaluating.lap()
+        exact = on_host(problem, shard, chunks, tracklets) if judged else None
+        labels = problem.kept_rounding().action
     chosen = labels.reshape(n_clips, CHUNKS).argmax(axis=1)
     right = np.abs((chosen + 0.5) * 0.4 - action_time) < 0.8
     starting = [s for s, stage in zip(passes.laps, stages, strict=True) if stage == "start"]
@@ -201,12 +204,12 @@ def million(
         "tracklets": n_clips * TRACKLETS,
         "width": WIDTH,
         "clips": n_clips,
-        "mini_batches": len(shard._batches),
+        "mini_batches": len(shard.sides[0].batches),
         "passes": found.passes,
         "relative_gap": found.gap / found.terms.total,
         "objective": found.terms.total,
-        "objective_error": verdict and abs(verdict["objective"] / found.terms.total - 1),
-        "gap_error": verdict and abs(verdict["gap"] / found.gap - 1),
+        "objective_error": exact and abs(exact["objective"] / found.terms.total - 1),
+        "gap_error": exact and abs(exact["gap"] / found.gap - 1),
         "seconds_per_pass": median(passes.laps),
         "seconds_per_starting_pass": median(starting),
         "seconds_per_joint_pass": median(joint),
@@ -216,8 +219,8 @@ def million(
         "starting_pass_to_floor": median(starting) / median(floors),
         "joint_pass_to_floor": median(joint) / median(floors),
         "factorise_seconds": factorising.laps[0],
-        "solve_seconds": whole.laps[0],
-        "examine_seconds": looking.laps[0],
+        "solve_seconds": solving.laps[0],
+        "evaluate_seconds": evaluating.laps[0],
         "features_gb": bytes_read / 1e9,
         "device_peak_gb": torch.cuda.max_memory_allocated() / 1e9 if device.type == "cuda" else 0.0,
         "action_right": float(right.mean()),
@@ -229,51 +232,52 @@ def floor(shard: Any, device: Any) -> list[float]:
     clock = Clock(device)
     for _ in range(10):
         clock.begin()
-        for side in (shard._action, shard._state):
+        for side in shard.sides:
             side.rows.sum()
         clock.lap()
     return clock.laps
 
 
-def judge(problem: Any, shard: Any, chunks: Any, tracklets: Any) -> dict[str, float]:
-    """Objective and gap of the labels where the shard stands, by the host, in float64."""
-    from objectstates.solver.scale.disk_shard import _targets
-    from objectstates.solver.scale.shard_messages import Wholes, ledger_of
+def on_host(problem: Any, shard: Any, chunks: Any, tracklets: Any) -> dict[str, float]:
+    """Objective and gap of the shard's labels, by the kernels in memory, in float64."""
+    from objectstates.solver.problem import duality_gap
+    from objectstates.solver.scale.shard_messages import FactorSums, separable_terms, total_terms
 
-    labels = [
-        side.gather([side.labels(b) for b in range(len(side.spans))])
-        for side in (shard._action, shard._state)
-    ]
-    wholes = Wholes(np.zeros((1, 1 + chunks.shape[1])), np.zeros((2, 1 + tracklets.shape[1])))
-    for sides, parts in _on_the_host(problem, shard, (chunks, tracklets), labels):
-        for whole, side, part in zip(wholes, sides, parts, strict=True):
-            whole += part.T @ side.rows
+    labels = [side.labels for side in shard.sides]
+    sums = FactorSums(np.zeros((1, 1 + chunks.shape[1])), np.zeros((2, 1 + tracklets.shape[1])))
+    for sides, parts in _host_sides(problem, shard, (chunks, tracklets), labels):
+        for total, side, part in zip(sums, sides, parts, strict=True):
+            total[:] += part.T @ side.rows
     gap = 0.0
-    for sides, parts in _on_the_host(problem, shard, (chunks, tracklets), labels):
-        targets = [np.zeros_like(part) for part in parts]
-        gap += _targets(*sides, problem.coupling, *parts, *wholes, *targets)
-    ledger = ledger_of(shard._action.constraints, shard._state.constraints, *labels)
-    return {"objective": problem.terms([ledger], wholes).total, "gap": gap}
+    for sides, parts in _host_sides(problem, shard, (chunks, tracklets), labels):
+        targets = [np.empty(len(part), np.int8) for part in parts]
+        gap += duality_gap(
+            sides[0], sides[1], problem.scales.coupling,
+            parts[0], parts[1], sums.action, sums.state, targets[0], targets[1],
+        )  # fmt: skip
+    action, state = (side.constraints for side in shard.sides)
+    terms = separable_terms(action, state, labels[0], labels[1])
+    return {"objective": total_terms([terms], sums, problem.scales).total, "gap": gap}
 
 
-def _on_the_host(problem: Any, shard: Any, features: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
-    """Both sides of 512 clips after the other, with factor rows made from features, and labels."""
+def _host_sides(problem: Any, shard: Any, features: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
+    """Both sides of 512 clips at a time, with factor rows computed from features, and labels."""
     from objectstates.solver.problem import Side
     from objectstates.solver.scale.sharded import part_of
 
-    n_clips = shard._state.constraints.n_clips
+    n_clips = shard.sides[0].constraints.n_clips
     for first in range(0, n_clips, 512):
         clips = first, min(first + 512, n_clips)
         sides, parts = [], []
-        for side, made, whitening, every in zip(
-            (shard._action, shard._state), features, (problem.action, problem.state), labels,
-            strict=True,
-        ):  # fmt: skip
-            some, there = part_of(side.constraints, made, *clips)
-            rows = whitening.factor(there.read(0, there.shape[0]).cpu().numpy())
+        for side, all_rows, whitening, y in zip(
+            shard.sides, features, problem.whitenings.values(), labels, strict=True
+        ):
+            some, there = part_of(side.constraints, all_rows, *clips)
+            drawn: Any = there.read(0, there.shape[0])
+            rows = whitening.factor(drawn.cpu().numpy())
             if "float32" in str(side.rows.dtype):
                 rows[:, 1:] = rows[:, 1:].astype(np.float32)
             nothing, none = np.empty(0), np.empty(0, np.int64)
-            sides.append(Side(some, rows, False, nothing, none, side.n_rows))
-            parts.append(every[there.first : there.last])
+            sides.append(Side(some, rows, False, nothing, none, 2.0 * side.n_rows))
+            parts.append(y[slice(*side.constraints.offsets[list(clips)])])
         yield sides, parts

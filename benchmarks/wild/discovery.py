@@ -38,7 +38,7 @@ from benchmarks.wild.footage import LongVideo, make_long_videos, span_truth, wri
 from objectstates.base.storage import write_atomically
 from objectstates.data.corpus import Corpus
 from objectstates.data.truth import UnknownClipWarning, label_corpus, read_truth
-from objectstates.discovery.estimator import InfeasibleClipWarning
+from objectstates.discovery.constraints import InfeasibleClipWarning
 from objectstates.evaluation import Evaluation, compare, evaluate, method_row
 from objectstates.evaluation.baselines import METHODS, MethodSettings
 from objectstates.evaluation.tables import comparison_table, method_table, to_markdown

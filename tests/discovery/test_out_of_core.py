@@ -1,6 +1,7 @@
 """A fit whose features stay on disk must find what a fit in memory finds."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from objectstates import Corpus, JointDiscovery
 from objectstates.base.errors import CorpusError, SettingError, StorageError
 from objectstates.data.corpus_io import StoredFeatures
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.discovery.estimator import InfeasibleClipWarning
+from objectstates.discovery.constraints import InfeasibleClipWarning
 from objectstates.evaluation import evaluate
 from objectstates.solver.scale.disk_rows import RowFile
+from objectstates.solver.scale.disk_shard import Shard
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +115,13 @@ def test_stored_features_are_those_of_the_rows(tmp_path):
 
 
 def test_mistakes_are_told_in_a_line(corpus, folder, tmp_path):
-    with pytest.raises(SettingError, match="shards must be a whole number"):
+    with pytest.raises(SettingError, match="`shards` must be a whole number"):
         JointDiscovery().fit_folder(folder, shards=0)
-    with pytest.raises(SettingError, match="no files can be written in"):
+    with pytest.raises(SettingError, match="`processes` must be a whole number"):
+        JointDiscovery().fit_folder(folder, processes=True)
+    with pytest.raises(SettingError, match="`reject`: clips cannot be rejected out of core"):
+        JointDiscovery(reject="auto").fit_folder(folder)
+    with pytest.raises(SettingError, match="`scratch`: no files can be written in"):
         JointDiscovery().fit_folder(folder, scratch=tmp_path / "missing")
     with pytest.raises(CorpusError, match=r"has no corpus\.json"):
         JointDiscovery().fit_folder(tmp_path)
@@ -129,12 +135,12 @@ def test_a_disk_that_fills_up_is_named(tmp_path):
     place.mkdir()
     (place / "state.rows").symlink_to("/dev/full")
     rows = RowFile(place / "state.rows", 3, "f4")
-    with pytest.raises(StorageError, match=r"no room .* in .*\(No space left.*--scratch"):
+    with pytest.raises(StorageError, match=r"`scratch`: no room .* in .*\(No space left"):
         rows.append(np.ones((2, 3)))
     rows.close()
 
 
-def test_what_a_disk_takes_in_pieces_is_written_whole(tmp_path):
+def test_what_a_disk_takes_in_pieces_is_written_whole(tmp_path, monkeypatch):
     rows = RowFile(tmp_path / "state.rows", 3, "f4")
 
     class Reluctant:
@@ -144,7 +150,7 @@ def test_what_a_disk_takes_in_pieces_is_written_whole(tmp_path):
             self.write = lambda content: file.write(content[:7])
             self.seek, self.readinto, self.close = file.seek, file.readinto, file.close
 
-    rows._file = Reluctant(rows._file)
+    monkeypatch.setattr(rows, "_file", Reluctant(rows._file))
     every = np.arange(12.0, dtype="f4").reshape(4, 3)
     rows.append(every[:3])
     rows.append(every[3:])
@@ -184,8 +190,9 @@ def fitted(corpus, path, how, **settings):
 @pytest.mark.parametrize("how", ["memory", "disk", "shards"])
 @pytest.mark.parametrize("labelling", ["held_out", "paper"])
 def test_reduced_to_their_rank_features_lose_nothing(wide, how, labelling):
-    expected = fitted(*wide, how, labelling=labelling)
-    found = fitted(*wide, how, labelling=labelling, reduce=40)
+    corpus, path = wide
+    expected = fitted(corpus, path, how, labelling=labelling)
+    found = fitted(corpus, path, how, labelling=labelling, reduce=40)
     np.testing.assert_array_equal(found.labels_, expected.labels_)
     np.testing.assert_array_equal(found.action_chunk_, expected.action_chunk_)
     assert found.objective_ == pytest.approx(expected.objective_, abs=1e-6)
@@ -250,37 +257,35 @@ def test_what_was_learned_of_reduced_features_predicts_from_whole_ones(wide, tmp
 
 
 def test_reduced_rows_take_less_room_on_disk(wide, tmp_path, monkeypatch):
-    """And everything that is told of them in a pass is as narrow."""
-    from objectstates.solver.scale.disk_shard import Shard
-
-    told = {}
+    """And so do the messages of a pass."""
+    seen: dict[str, Any] = {}
     sweep, close = Shard.sweep, Shard.close
 
-    def watched(shard, wholes, *given):
-        report = sweep(shard, wholes, *given)
-        told["messages"] = [w.shape for w in (*wholes, *report.wholes)]
-        return report
+    def watched(shard, sums, *given):
+        result = sweep(shard, sums, *given)
+        seen["messages"] = [own.shape for own in (*sums, *result.sums)]
+        return result
 
     def measured(shard):
-        told["files"] = {file.name: file.stat().st_size for file in shard.folder.glob("*.rows")}
+        seen["files"] = {file.name: file.stat().st_size for file in shard.folder.glob("*.rows")}
         close(shard)
 
     monkeypatch.setattr(Shard, "sweep", watched)
     monkeypatch.setattr(Shard, "close", measured)
     JointDiscovery(reduce=10, max_passes=60).fit_folder(wide[1], scratch=tmp_path)
-    assert told["messages"] == [(1, 11), (2, 11)] * 2
-    assert told["files"] == {"action.rows": 350 * 11 * 4, "state.rows": 280 * 11 * 4}
+    assert seen["messages"] == [(1, 11), (2, 11)] * 2
+    assert seen["files"] == {"action.rows": 350 * 11 * 4, "state.rows": 280 * 11 * 4}
 
 
 @pytest.mark.parametrize("reduce", [0, -3, 2.5, True, "many"])
 def test_a_reduction_that_makes_no_sense_is_told_in_a_line(corpus, folder, reduce):
     for fit, given in (("fit", corpus), ("fit_folder", folder)):
-        with pytest.raises(SettingError, match="reduce must be a whole number of at least 1"):
+        with pytest.raises(SettingError, match="`reduce` must be a whole number of at least 1"):
             getattr(JointDiscovery(reduce=reduce), fit)(given)
 
 
 def test_a_device_reduces_out_of_core_only(corpus):
-    with pytest.raises(SettingError, match="add --out-of-core"):
+    with pytest.raises(SettingError, match=r"`device`: .*\(fit_folder\)"):
         JointDiscovery(reduce=5, device="cuda").fit(corpus)
 
 

@@ -130,7 +130,7 @@ def test_a_node_killed_in_mid_fit_changes_nothing(connected, tmp_path):
 
 def test_a_users_mistakes_in_a_fit_are_told_as_they_are_here(connected, tmp_path):
     small_corpus().save(tmp_path / "corpus")
-    with pytest.raises(SettingError, match="no files can be written in"):
+    with pytest.raises(SettingError, match="`scratch`: no files can be written in"):
         JointDiscovery().fit_folder(
             tmp_path / "corpus", scratch=tmp_path / "missing", ray_address="auto"
         )

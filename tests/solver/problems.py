@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 
 from objectstates.solver.cost import factorise
+from objectstates.solver.frank_wolfe import Solution, minimise
+from objectstates.solver.in_memory import InMemoryProblem
 from objectstates.solver.oracle import Constraints, one_row, ordered_states
 from objectstates.solver.problem import JointProblem, make_side
 
@@ -78,6 +80,21 @@ def random_problem(
     )
 
 
+def at_start(problem: JointProblem) -> InMemoryProblem:
+    """The problem with a current point, without classifiers."""
+
+    def classifier(*_):
+        raise AssertionError("no classifier is needed")
+
+    return InMemoryProblem(problem, classifier)
+
+
+def solve(problem: JointProblem, **settings) -> tuple[Solution, InMemoryProblem]:
+    """The certificate of ``minimise``, and the problem at the solution."""
+    solved = at_start(problem)
+    return minimise(solved, **settings), solved
+
+
 def dense_matrix(side):
     """A itself, whatever the form of its factor."""
     return side.rows if side.dense else np.eye(len(side.rows)) - side.rows @ side.rows.T
@@ -95,6 +112,6 @@ def dense_objective(problem, z, y):
         for i in range(state.offsets[n], state.offsets[n + 1]):
             for t in range(action.offsets[n], action.offsets[n + 1]):
                 late = state.times[i] - action.times[t]
-                value += problem.coupling * z[t, 0] * y[i, 0] * max(late, 0)
-                value += problem.coupling * z[t, 0] * y[i, 1] * max(-late, 0)
+                value += problem.scales.coupling * z[t, 0] * y[i, 0] * max(late, 0)
+                value += problem.scales.coupling * z[t, 0] * y[i, 1] * max(-late, 0)
     return value

@@ -1,16 +1,9 @@
 import numpy as np
 import pytest
 
-from objectstates.solver.oracle import label_clips
-from objectstates.solver.problem import (
-    action_pull,
-    block_gradient,
-    one_hot,
-    refresh,
-    residual,
-    state_pull,
-    vertex,
-)
+from objectstates.solver.distortion import action_distortion, state_distortion
+from objectstates.solver.oracle import label_clips, random_labels
+from objectstates.solver.problem import block_gradient, one_hot, refresh, residual, vertex
 from tests.solver.problems import dense_matrix, dense_objective, random_problem
 
 FORMS = [
@@ -24,18 +17,27 @@ def random_point(problem, rng):
     """A point inside both hulls: a mixture of random labellings, with its sums."""
     sides = []
     for side in (problem.action, problem.state):
-        at = None
+        at = vertex(side, np.zeros(side.constraints.n_rows, np.int8))
         for weight in (0.5, 0.3, 0.2):
-            linear = side.constraints.linear
-            costs = np.where(np.isinf(linear), np.inf, rng.standard_normal(linear.shape))
-            labels = one_hot(label_clips(costs, side.constraints)[1], linear.shape[1])
-            if at is None:
-                at = vertex(side, np.zeros(len(linear), np.int8))
-                at.labels[:] = 0
-            at.labels[:] += weight * labels
+            labels = random_labels(side.constraints, rng)
+            at.labels[:] += weight * one_hot(labels, side.constraints.n_states)
         refresh(side, at)
         sides.append(at)
     return sides
+
+
+def clip_gradients(problem, action, state, n):
+    """Of h in clip n's entries of Z and Y."""
+    both, coupling = (
+        (problem.action.constraints, problem.state.constraints),
+        problem.scales.coupling,
+    )
+    by_z = action_distortion(*both, n, state.labels)
+    by_y = state_distortion(*both, n, action.labels)
+    return (
+        block_gradient(problem.action, action.labels, action.factor_sums, n, coupling, by_z),
+        block_gradient(problem.state, state.labels, state.factor_sums, n, coupling, by_y),
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -72,12 +74,7 @@ def test_gradient_equals_finite_differences(form):
     action, state = random_point(problem, rng)
     z, y, step = action.labels, state.labels, 1e-6
     for n in range(problem.n_clips):
-        gradients = (
-            block_gradient(problem.action, action.labels, action.whole, n, problem.coupling,
-                           action_pull(problem.action, problem.state, n, y)),
-            block_gradient(problem.state, state.labels, state.whole, n, problem.coupling,
-                           state_pull(problem.action, problem.state, n, z)),
-        )  # fmt: skip
+        gradients = clip_gradients(problem, action, state, n)
         for gradient, labels, side in (
             (gradients[0], z, problem.action),
             (gradients[1], y, problem.state),
@@ -104,20 +101,16 @@ def test_gap_is_the_largest_decrease_of_the_linearised_objective():
         other = random_point(problem, rng)
         slope = 0.0
         for n in range(problem.n_clips):
-            pulls = (
-                action_pull(problem.action, problem.state, n, state.labels),
-                state_pull(problem.action, problem.state, n, action.labels),
-            )
-            for side, at, there, pull in zip(
-                (problem.action, problem.state), (action, state), other, pulls, strict=True
+            gradients = clip_gradients(problem, action, state, n)
+            for side, at, there, gradient in zip(
+                (problem.action, problem.state), (action, state), other, gradients, strict=True
             ):
                 rows = slice(side.constraints.offsets[n], side.constraints.offsets[n + 1])
-                gradient = block_gradient(side, at.labels, at.whole, n, problem.coupling, pull)
                 slope += (gradient * (at.labels[rows] - there.labels[rows])).sum()
         assert slope <= gap + 1e-12
 
 
-def test_disorder_is_the_papers_distance_on_integer_labels():
+def test_distortion_is_the_papers_on_integer_labels():
     problem = random_problem(np.random.default_rng(4), nu=3.0)
     action, state = problem.action.constraints, problem.state.constraints
     z, y = np.zeros(action.n_rows, np.int8), np.zeros(state.n_rows, np.int8)

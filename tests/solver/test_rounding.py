@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from objectstates.discovery.constraints import no_action, no_states
 from objectstates.solver.oracle import one_row, ordered_states
+from objectstates.solver.problem import Scales
 from objectstates.solver.rounding import joint_rounding
 from tests.solver.problems import all_labellings, random_intervals
 
@@ -45,11 +46,8 @@ def test_joint_rounding_equals_trying_all_pairs(seed, exactly_one, coupling, sca
         scale * rng.standard_normal((n_times, 1)),
         scale * rng.standard_normal((m, 2)),
     )
-    weights = (0.3, 0.2)
-    z, y = joint_rounding(
-        action, state, *scores,
-        action_weight=weights[0], state_weight=weights[1], coupling=coupling,
-    )  # fmt: skip
+    weights = (1 / 6, 1 / 10)
+    z, y = joint_rounding(action, state, *scores, Scales(3, 5, 3 * coupling))
     assert z.sum() == 1
     assert (candidates == y).all(axis=1).any(), "the labelling breaks a constraint"
     allowed = np.flatnonzero(np.isfinite(blocked[:, 0]))
@@ -70,11 +68,10 @@ def test_several_clips_and_absent_sides():
     times = np.concatenate([np.linspace(0, 4, t) for t in chunks])
     action = one_row(np.cumsum([0, *chunks]), linear=np.zeros((8, 1)), times=times)
     scores = rng.standard_normal((8, 1)), rng.standard_normal((10, 2))
-    options = {"action_weight": 0.1, "state_weight": 0.1}
-    z, y = joint_rounding(action, state, *scores, coupling=0.0, **options)
+    z, y = joint_rounding(action, state, *scores, Scales(8, 10, 0.0))
     # Without coupling, each side alone gives the same.
     z_alone, none = joint_rounding(
-        action, no_states(2), scores[0], np.empty((0, 2)), coupling=1.0, **options
+        action, no_states(2), scores[0], np.empty((0, 2)), Scales(8, 0, 8.0)
     )
     assert len(none) == 0
     assert (z_alone == z).all()
@@ -82,7 +79,7 @@ def test_several_clips_and_absent_sides():
         int(np.argmax(z[a:b])) for a, b in ((0, 5), (5, 8))
     ]
     none, y_alone = joint_rounding(
-        no_action(2), state, np.empty((0, 1)), scores[1], coupling=1.0, **options
+        no_action(2), state, np.empty((0, 1)), scores[1], Scales(0, 10, 8.0)
     )
     assert len(none) == 0
     assert (y_alone == y).all()
@@ -95,9 +92,12 @@ def test_strong_coupling_puts_the_action_between_the_states():
     action = one_row(np.array([0, 20]), linear=np.zeros((20, 1)), times=np.linspace(0, 10, 20))
     for _ in range(20):
         z, y = joint_rounding(
-            action, state, rng.standard_normal((20, 1)), rng.standard_normal((10, 2)),
-            action_weight=1.0, state_weight=1.0, coupling=1e3,
-        )  # fmt: skip
+            action,
+            state,
+            rng.standard_normal((20, 1)),
+            rng.standard_normal((10, 2)),
+            Scales(20, 10, 1e4),
+        )
         time = action.times[z.argmax()]
         assert state.times[y == 1].max() <= time + 1e-9
         assert state.times[y == 2].min() >= time - 1e-9

@@ -1,4 +1,4 @@
-"""What all that runs on torch shares. Torch is imported where used: it is an extra."""
+"""Devices, memory and errors of torch, which is an optional dependency, imported where used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from objectstates.base.errors import MissingExtraError, ObjectStatesError, Setti
 
 @contextmanager
 def needs_extra(extra: str, what: str) -> Iterator[None]:
-    """Say which extra is missing. A torchvision that does not fit torch raises RuntimeError."""
+    """Name the missing extra. A torchvision that does not match torch raises RuntimeError."""
     try:
         yield
     except (ImportError, RuntimeError, OSError) as error:
@@ -25,27 +25,28 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
 
 @contextmanager
 def loading(what: str, kind: type[ObjectStatesError]) -> Iterator[None]:
-    """Say what cannot be loaded, and why."""
+    """Raise ``kind`` with the cause if ``what`` cannot be loaded."""
     try:
         yield
-    except Exception as error:  # loaders of networks raise whatever their formats' readers do
+    except Exception as error:  # loaders of networks raise errors of any type
         raise kind(f"{what} cannot be loaded: {error}") from error
 
 
 def torch_device(device: str) -> Any:
-    """Return the device, or say that it is not here."""
+    """The ``torch.device``, or an error if it is not available."""
     import torch
 
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise SettingError(f"device {device!r} is not available: use --device cpu")
+        raise SettingError(f"`device`: {device!r} is not available: use 'cpu'")
     return torch.device(device)
 
 
 def solver_device(device: str) -> Any:
-    """The device a solver asks for, or which extra or what else is missing."""
+    """The device of a solver, or an error that names what is missing."""
     if device not in ("cpu", "cuda"):
         raise SettingError(
-            f"device {device!r}: a solver runs on cpu or cuda (CUDA_VISIBLE_DEVICES names the GPU)"
+            f"`device`: {device!r}: a solver runs on 'cpu' or 'cuda' (CUDA_VISIBLE_DEVICES selects "
+            "the GPU)"
         )
     with needs_extra("torch", f"to solve on {device!r}"):
         import torch  # noqa: F401
@@ -54,10 +55,10 @@ def solver_device(device: str) -> Any:
 
 @contextmanager
 def within_memory(device: str) -> Iterator[None]:
-    """Say what to do where a solver's device has too little memory."""
+    """Raise an error with a remedy where a solver's device runs out of memory."""
     try:
         yield
-    except RuntimeError as problem:  # as torch's is, which is imported for another device only
+    except RuntimeError as problem:  # the base of torch's; torch is not imported for the CPU
         if device == "cpu":
             raise
         import torch
@@ -65,16 +66,16 @@ def within_memory(device: str) -> Iterator[None]:
         if not isinstance(problem, torch.cuda.OutOfMemoryError):
             raise
         raise SettingError(
-            f"device {device!r} has too little memory for this corpus: use --device cpu"
+            f"`device`: {device!r} has too little memory for this corpus: use 'cpu'"
         ) from problem
 
 
 @contextmanager
 def page_locked(memory: npt.NDArray[Any]) -> Iterator[None]:
-    """Meanwhile a GPU reads ``memory``, contiguous, by itself, without a copy of the processor's.
+    """Page-lock contiguous ``memory``, so that a GPU reads it by DMA, without a staging copy.
 
-    Locking takes as long as a copy: it pays for memory that is written to again and again. What
-    other processes write is read alike, if they share it.
+    Locking takes as long as a copy: it pays for memory that is reused, such as memory shared with
+    processes that write to it.
     """
     import torch
 
@@ -88,21 +89,21 @@ def page_locked(memory: npt.NDArray[Any]) -> Iterator[None]:
     try:
         yield
     finally:
-        torch.cuda.synchronize()  # it may still be read
+        torch.cuda.synchronize()  # copies may be pending
         torch.cuda.check_error(int(runtime.cudaHostUnregister(memory.ctypes.data)))
 
 
 def is_page_locked(memory: npt.NDArray[Any]) -> bool:
-    """Whether a GPU can read this array by itself."""
+    """Whether a GPU can read this array without a staging copy."""
     import torch
 
-    fit = memory.flags.c_contiguous and memory.flags.writeable  # or torch warns
-    return fit and bool(torch.from_numpy(memory).is_pinned())
+    readable = memory.flags.c_contiguous and memory.flags.writeable  # or torch warns
+    return readable and bool(torch.from_numpy(memory).is_pinned())
 
 
 @contextmanager
 def cpu_threads(count: int) -> Iterator[None]:
-    """Torch has one number of threads for the whole process: lend it ours."""
+    """Set the number of torch's threads, which is one for the whole process, and restore it."""
     import torch
 
     before = torch.get_num_threads()
@@ -114,7 +115,7 @@ def cpu_threads(count: int) -> Iterator[None]:
 
 
 def weights_digest(network: Any) -> str:
-    """Short digest of all weights, so that a changed model is never mistaken for the old one."""
+    """Short digest of all weights, for cache keys that change with the model."""
     import torch
 
     digest = hashlib.sha256()

@@ -1,12 +1,67 @@
-"""From a corpus to the arrays of the solver: constraints of both sides, and what cannot be met."""
+"""From a corpus to the solver's constraints, and the clips that admit no labelling."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
+
 import numpy as np
 
-from objectstates.data.corpus import Array, Corpus
+from objectstates.base.choices import ConstraintName, OnInfeasible, Target
+from objectstates.base.errors import InfeasibleClipError
+from objectstates.data.corpus import Corpus
 from objectstates.data.result import SkippedClip
 from objectstates.solver.oracle import Constraints, feasible, one_row, ordered_states
+
+
+class InfeasibleClipWarning(UserWarning):
+    """Clips were left out because they admit no labelling."""
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """The settings of the estimator that shape the constraints."""
+
+    target: Target
+    constraint: ConstraintName
+    detection_weight: float
+
+    def constraints(self, corpus: Corpus, n_tracklets: int) -> tuple[Constraints, Constraints]:
+        """Of action and states; the side that is not sought has no rows.
+
+        n_tracklets : M of the objective, which detection scores are weighed by.
+        """
+        n_clips = len(corpus)
+        action = no_action(n_clips) if self.target == "state" else action_constraints(corpus)
+        if self.target == "action":
+            return action, no_states(n_clips)
+        return action, state_constraints(
+            corpus,
+            exactly_one=self.constraint == "exactly_one",
+            penalty=self.detection_weight / max(n_tracklets, 1),
+        )
+
+    def leave_out_infeasible(
+        self, corpus: Corpus, on_infeasible: OnInfeasible
+    ) -> tuple[tuple[SkippedClip, ...], Corpus]:
+        """The clips that admit no labelling, and the corpus of the others."""
+        action, state = self.constraints(corpus, 1)
+        skipped = infeasible_clips(
+            corpus,
+            None if self.target == "state" else action,
+            None if self.target == "action" else state,
+        )
+        if not skipped:
+            return skipped, corpus
+        what = f"{len(skipped)} of {len(corpus)} clips cannot be labelled"
+        named = "; ".join(f"{clip.clip}: {clip.reason}" for clip in skipped[:3])
+        named += "; ..." if len(skipped) > 3 else ""
+        if on_infeasible == "raise" or len(skipped) == len(corpus):
+            raise InfeasibleClipError(f"{what}: {named}")
+        warnings.warn(f"{what} and were left out: {named}", InfeasibleClipWarning, stacklevel=3)
+        names = {clip.clip for clip in skipped}
+        kept = [n for n, clip_id in enumerate(corpus.clip_ids) if clip_id not in names]
+        return skipped, corpus.select(kept)
 
 
 def state_constraints(
@@ -14,7 +69,7 @@ def state_constraints(
 ) -> Constraints:
     """Ordered, non-overlapping states on the tracklets.
 
-    ``penalty`` is what labelling a tracklet of detection score 0 costs; at score 1 it is free.
+    penalty : the cost of labelling a tracklet of detection score 0; none at score 1.
     """
     table = corpus.tracklets
     cost = penalty * (1 - table.score)
@@ -66,5 +121,4 @@ def infeasible_clips(
 
 
 def _impossible(constraints: Constraints) -> list[int]:
-    indices: Array = np.flatnonzero(~feasible(constraints))
-    return [int(n) for n in indices]
+    return [int(n) for n in np.flatnonzero(~feasible(constraints))]

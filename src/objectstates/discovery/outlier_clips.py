@@ -1,15 +1,14 @@
-"""Clips that look like none of the others, so that nothing is learned from them.
+"""Outlier clips: clips unlike the others, which nothing should be learned from.
 
-Clips that were found by what is said in videos need not show the action, and a discovery must
-explain every clip, so that wrong ones spoil the rest. This is the least trimmed squares of robust
-regression (Rousseeuw and Van Driessen, 1999) with a discovery for a regression. Evidence that a
-clip belongs to the others is how classifiers learned without it score what was labelled in it
-(``Result.evidence``). A discovery in any clips ranks all clips, and one in the better half of them,
-the core, finds more that is alike; after a few such steps it is stuck. So the search begins with
-all clips, and anew with some few drawn by lot, and the start is taken whose core has the most
-evidence, on a scale that discoveries share. In the end all clips are let in whose evidence is like
-the core's. Every discovery starts from nothing, so nothing that was learned from a wrong clip
-stays, and the certificate is that of the clips that the last one learned from.
+Clips retrieved by narration need not show the action, and a discovery must explain every clip, so
+that wrong ones distort the rest. This is least trimmed squares of robust regression (Rousseeuw and
+Van Driessen, 1999) with a discovery in place of the regression. The evidence for a clip is how
+classifiers learned without it score its labels (``Result.evidence``). A discovery in any subset of
+the clips ranks all clips, and one in the better half of them, the core, finds more in common; after
+a few such concentration steps the core is stable. The search starts from all clips, and from random
+subsets, and keeps the core with the most evidence, on a scale that discoveries share. Finally all
+clips with evidence like the core's are admitted. Every discovery starts afresh, so nothing learned
+from an outlier remains, and the certificate is that of the last discovery's clips.
 """
 
 from __future__ import annotations
@@ -23,37 +22,37 @@ import numpy as np
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result, SkippedClip
 
-LIKE = 0.5  # clips are like the core that have this share of its median evidence
-FEWEST = 5  # clips that something can be learned from
-STARTS, DRAWN = 8, 8  # searches that begin with clips drawn by lot, and how many clips
-STEPS = 2  # discoveries of a search before it is judged
-SAMPLE = 60  # clips among which is searched; drawn by lot if there are more
-ROUNDS = 2  # how often clips are let in again
+LIKE = 0.5  # a clip with this share of the core's median evidence is no outlier
+FEWEST = 5  # clips that can be learned from
+STARTS, DRAWN = 8, 8  # searches from random subsets, and clips in each
+STEPS = 2  # concentration steps of a search before it is judged
+SAMPLE = 60  # clips that are searched, a random sample if there are more
+ROUNDS = 2  # admissions of clips after the search
 
 Discover = Callable[[Corpus], Result]
 Predict = Callable[[Result, Corpus], Result]
 
 
-def without_strangers(
+def discover_without_outliers(
     corpus: Corpus, discover: Discover, predict: Predict, *, seed: int = 0
 ) -> Result:
-    """What is found in the clips that are alike, and by prediction in the others.
+    """A result of discovery in the clips that are alike, and of prediction in the outliers.
 
-    discover : finds in a corpus; called some twenty times, mostly on half of the clips.
-    predict : labels another corpus by a result of it.
+    discover : called some twenty times, mostly on half of the clips.
+    predict : labels another corpus with the classifiers of a result.
     """
     if len(corpus) <= FEWEST:
         return discover(corpus)
     size = _core_size(len(corpus))
     kept = _best_core(corpus, discover, predict, np.random.default_rng(seed))
     for _ in range(ROUNDS):
-        whole = _look(corpus, kept, discover, predict)
-        kept = np.flatnonzero(alike(whole.evidence, size))
-    return _look(corpus, kept, discover, predict)
+        found = _discover_in(corpus, kept, discover, predict)
+        kept = np.flatnonzero(alike(found.evidence, size))
+    return _discover_in(corpus, kept, discover, predict)
 
 
 def alike(evidence: Array, core: int) -> Array:
-    """(N,) which clips are like the ``core`` clips that have the most evidence, those included."""
+    """(N,) which clips are like the ``core`` clips of most evidence, those included."""
     order = np.argsort(-evidence, kind="stable")
     like = evidence >= LIKE * np.median(evidence[order[:core]])
     like[order[:core]] = True
@@ -67,7 +66,7 @@ def _core_size(n_clips: int) -> int:
 def _best_core(
     corpus: Corpus, discover: Discover, predict: Predict, rng: np.random.Generator
 ) -> Array:
-    """The half of the clips in which the most was found that is alike."""
+    """The half of the clips with the most evidence, over all starts."""
     sample = np.sort(rng.permutation(len(corpus))[:SAMPLE])
     clips = corpus.select(sample)
     size, best = _core_size(len(clips)), -np.inf
@@ -76,17 +75,17 @@ def _best_core(
         if start:
             kept = np.sort(rng.permutation(len(clips))[: min(DRAWN, size)])
         for _ in range(STEPS):
-            evidence = _look(clips, kept, discover, predict).raw_evidence
+            evidence = _discover_in(clips, kept, discover, predict).raw_evidence
             kept = np.sort(np.argsort(-evidence, kind="stable")[:size])
         if (quality := float(evidence[kept].mean())) > best:
             best, core = quality, kept
     if len(clips) == len(corpus):
         return core
-    evidence = _look(corpus, sample[core], discover, predict).evidence
+    evidence = _discover_in(corpus, sample[core], discover, predict).evidence
     return np.sort(np.argsort(-evidence, kind="stable")[: _core_size(len(corpus))])
 
 
-def _look(corpus: Corpus, kept: Array, discover: Discover, predict: Predict) -> Result:
+def _discover_in(corpus: Corpus, kept: Array, discover: Discover, predict: Predict) -> Result:
     """A discovery in the clips ``kept``, with predictions for the rest."""
     found = discover(corpus.select(kept))
     rest = np.setdiff1d(np.arange(len(corpus)), kept)
@@ -110,14 +109,14 @@ def _merge(corpus: Corpus, kept: Array, found: Result, rest: Array, predict: Pre
             rows = [np.arange(offsets[n], offsets[n + 1]) for n in clips]
             column[np.concatenate(rows)] = getattr(part, name)
         columns[name] = column
-    whole = replace(found, corpus=corpus.without_features(), **columns)
+    merged = replace(found, corpus=corpus.without_features(), **columns)
     typical = float(np.median(found.evidence))
-    strangers = tuple(
+    outliers = tuple(
         SkippedClip(
             corpus.clip_ids[n],
-            f"looks like none of the clips learned from: evidence {whole.evidence[n]:.2f}, "
+            f"looks like none of the clips learned from: evidence {merged.evidence[n]:.2f}, "
             f"theirs {typical:.2f}",
         )
         for n in rest
     )
-    return replace(whole, set_aside=strangers)
+    return replace(merged, set_aside=outliers)

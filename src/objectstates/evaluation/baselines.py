@@ -25,7 +25,8 @@ from objectstates.base.choices import ConstraintName
 from objectstates.base.errors import CorpusError, SettingError, TruthError
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
-from objectstates.discovery.estimator import InfeasibleClipWarning, JointDiscovery
+from objectstates.discovery.constraints import InfeasibleClipWarning
+from objectstates.discovery.estimator import JointDiscovery
 from objectstates.evaluation import ClipScore, Evaluation, evaluate
 from objectstates.evaluation.precision import Side, score_clip
 

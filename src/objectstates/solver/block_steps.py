@@ -1,8 +1,8 @@
-"""Frank-Wolfe steps on one clip after another: what the block solver does, in memory and on disk.
+"""Block-coordinate Frank-Wolfe steps: one clip (block) after another, in memory and on disk.
 
-A visit takes a few steps on one side of a clip, all others standing still. A plain step goes
-towards the best labelling; a pairwise one moves weight from the worst labelling in the clip's
-convex combination to the best. Either way the cost is a quadratic along the step, and the step is
+On each side of a clip a few steps are taken while all other clips are fixed. A plain step goes
+towards the oracle's labelling; a pairwise step moves weight from the worst labelling in the clip's
+convex combination to the oracle's. Along either the objective is quadratic, and the step size is
 its exact minimum.
 """
 
@@ -11,22 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 from objectstates.base.jit import compiled_exactly
+from objectstates.solver.distortion import action_distortion, state_distortion
 from objectstates.solver.oracle import Floats, Ints, Labels
-from objectstates.solver.problem import (
-    Iterate,
-    Side,
-    action_pull,
-    best_response,
-    block_gradient,
-    inner_product,
-    state_pull,
-)
+from objectstates.solver.problem import Iterate, Side, block_gap, block_gradient, inner_product
 
-STEPS_PER_VISIT = 3  # on one side of a clip, before going on to the next
+STEPS_PER_BLOCK = 3  # on one side of a clip, before going on to the next
 
 
-def with_room(at: Iterate, more: int) -> Iterate:
-    """The same iterate, with space for ``more`` further vertices in every clip."""
+def with_capacity(at: Iterate, more: int) -> Iterate:
+    """The same iterate, with capacity for ``more`` further vertices in every clip."""
     capacity = at.weights.shape[1]
     needed = int(at.counts.max(initial=0)) + more
     if needed <= capacity:
@@ -40,7 +33,10 @@ def with_room(at: Iterate, more: int) -> Iterate:
 
 @compiled_exactly
 def exact_step(slope: float, curvature: float, limit: float) -> float:
-    """The s in [0, limit] that minimises slope s + curvature s^2 / 2, the slope being negative."""
+    """The step size s in [0, limit] that minimises slope s + curvature s^2 / 2, for slope < 0.
+
+    Negative curvature (d is bilinear) gives the limit.
+    """
     if slope >= 0.0:  # optimal, to rounding error
         return 0.0
     if -slope >= curvature * limit:
@@ -58,50 +54,52 @@ def sweep(
     clips: Ints,
     pairwise: bool,
 ) -> float:
-    """Visit both sides of each clip; return the sum of the gaps met, each before its steps."""
+    """Steps on both sides of each clip; the sum of the block gaps, each before its steps."""
     gap = 0.0
     for n in clips:
-        pull = action_pull(action, state, n, state_at.labels)
-        gap += _visit(action, action_at, n, coupling, pull, pairwise)
-        pull = state_pull(action, state, n, action_at.labels)
-        gap += _visit(state, state_at, n, coupling, pull, pairwise)
+        distorted = action_distortion(action.constraints, state.constraints, n, state_at.labels)
+        gap += _block_steps(action, action_at, n, coupling, distorted, pairwise)
+        distorted = state_distortion(action.constraints, state.constraints, n, action_at.labels)
+        gap += _block_steps(state, state_at, n, coupling, distorted, pairwise)
     return gap
 
 
 @compiled_exactly
-def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairwise: bool) -> float:
-    """A few steps on one side of clip n. Inside the clip A_nn is all that is needed; what the
-    other clips see of it (``parts`` and ``whole``) is brought up to date once, at the end."""
+def _block_steps(
+    side: Side, at: Iterate, n: int, coupling: float, distorted: Floats, pairwise: bool
+) -> float:
+    """A few steps on one side of clip n; the gap before them.
+
+    The steps need A_nn alone; ``clip_sums`` and ``factor_sums`` are updated once, at the end.
+    """
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
     if lo == hi:
         return 0.0
-    n_rows, n_states = side.n_rows, side.constraints.linear.shape[1]
+    n_rows, n_states = side.normaliser / 2, side.constraints.linear.shape[1]
     block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(hi - lo, hi - lo)
     labels = at.labels[lo:hi]
-    gradient = block_gradient(side, at.labels, at.whole, n, coupling, pull)
+    gradient = block_gradient(side, at.labels, at.factor_sums, n, coupling, distorted)
     target, source = np.empty(hi - lo, np.int8), np.zeros(hi - lo, np.int8)
     bent = np.empty((n_states, hi - lo))  # A_nn times the direction, (K, m)
-    own = np.zeros((n_states, hi - lo))  # A_nn Y_n; pairwise steps need none
+    product = np.zeros((n_states, hi - lo))  # A_nn Y_n; pairwise steps do not need it
     if not pairwise:
-        _add_product(own, block, labels)
+        _add_product(product, block, labels)
     entry_gap = 0.0
     kept, moved = 1.0, np.zeros((hi - lo, n_states))  # labels = kept * labels at entry + moved
-    for step in range(STEPS_PER_VISIT):
-        here = inner_product(gradient, labels)
-        least = best_response(side, n, gradient, target)
-        gap = here - least
+    for step in range(STEPS_PER_BLOCK):
+        gap, here = block_gap(side.constraints, n, gradient, labels, target)
         if step == 0:
             entry_gap = gap
         if gap <= 1e-15 * abs(here):
             break
-        if pairwise:  # towards the best labelling, away from the worst
+        if pairwise:  # from the worst vertex to the oracle's
             worst = _worst_vertex(at, n, lo, hi, gradient)
             source[:] = at.vertices[lo:hi, worst]
             slope, limit = _along(gradient.T, target, source), at.weights[n, worst]
             bent[:] = 0.0
-        else:  # towards the best labelling, away from here
+        else:  # from the labels to the oracle's vertex
             worst, slope, limit = -1, -gap, 1.0
-            bent[:] = -own
+            bent[:] = -product
         _add_rows(bent, block, target, source)
         curvature = _along(bent, target, source)
         if not pairwise:
@@ -109,15 +107,15 @@ def _visit(side: Side, at: Iterate, n: int, coupling: float, pull: Floats, pairw
         size = exact_step(slope, curvature / n_rows, limit)
         shrink = 1.0 if pairwise else 1.0 - size
         kept *= shrink
-        _go(labels, shrink, size, target, source)
-        _go(moved, shrink, size, target, source)
+        _move(labels, shrink, size, target, source)
+        _move(moved, shrink, size, target, source)
         for k in range(n_states):
             for i in range(hi - lo):
-                labels[i, k] = max(labels[i, k], 0.0)  # less by rounding errors only
+                labels[i, k] = max(labels[i, k], 0.0)  # negative by rounding errors only
                 gradient[i, k] += size / n_rows * bent[k, i]
-                own[k, i] += size * bent[k, i]
-        _reweigh(at, n, lo, hi, shrink, worst, target, size)
-    _push(side, at, n, lo, kept, moved)
+                product[k, i] += size * bent[k, i]
+        reweigh(at, n, lo, hi, shrink, worst, target, size)
+    _update_sums(side, at, n, lo, kept, moved)
     return entry_gap
 
 
@@ -134,7 +132,7 @@ def _add_product(product: Floats, block: Floats, labels: Floats) -> None:
 
 @compiled_exactly
 def _add_rows(product: Floats, block: Floats, target: Labels, source: Labels) -> None:
-    """The same for the difference of two labellings."""
+    """Add the block times (target - source), two labellings (m,), to product (K, m)."""
     for i in range(len(target)):
         if target[i] != source[i]:
             if target[i] > 0:
@@ -147,7 +145,7 @@ def _add_rows(product: Floats, block: Floats, target: Labels, source: Labels) ->
 
 @compiled_exactly
 def _along(matrix: Floats, target: Labels, source: Labels) -> float:
-    """What changes in <matrix (K, m), labels> from one labelling to another: no term of both."""
+    """<matrix (K, m), target - source>: terms that both labellings have cancel exactly."""
     total = 0.0
     for i in range(len(target)):
         if target[i] != source[i]:
@@ -159,8 +157,8 @@ def _along(matrix: Floats, target: Labels, source: Labels) -> float:
 
 
 @compiled_exactly
-def _go(labels: Floats, shrink: float, size: float, target: Labels, source: Labels) -> None:
-    """labels (m, K) times ``shrink``, with ``size`` given to ``target``, taken from ``source``."""
+def _move(labels: Floats, shrink: float, size: float, target: Labels, source: Labels) -> None:
+    """labels (m, K) = shrink * labels + size * (target - source)."""
     if shrink != 1.0:
         for i in range(labels.shape[0]):
             for k in range(labels.shape[1]):
@@ -175,7 +173,7 @@ def _go(labels: Floats, shrink: float, size: float, target: Labels, source: Labe
 
 @compiled_exactly
 def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> int:
-    """The vertex in clip n's combination that costs most; K is 1 or 2."""
+    """The vertex of largest <gradient, vertex> in clip n's combination; K is 1 or 2."""
     costs = np.zeros(at.counts[n])
     for i in range(hi - lo):
         first, second = gradient[i, 0], gradient[i, -1]
@@ -187,10 +185,10 @@ def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> in
 
 @compiled_exactly
 def _known_vertex(at: Iterate, n: int, lo: int, target: Labels) -> int:
-    """Where ``target`` stands in clip n's combination, -1 if it does not."""
+    """The index of ``target`` in clip n's combination, -1 if it is not in it."""
     same = np.ones(at.counts[n], np.bool_)
     for i in range(len(target)):
-        if target[i] > 0:  # these tell most labellings apart
+        if target[i] > 0:  # few rows are labelled, and they exclude most vertices
             any_same = False
             for q in range(len(same)):
                 same[q] &= at.vertices[lo + i, q] == target[i]
@@ -204,7 +202,7 @@ def _known_vertex(at: Iterate, n: int, lo: int, target: Labels) -> int:
 
 
 @compiled_exactly
-def _reweigh(
+def reweigh(
     at: Iterate,
     n: int,
     lo: int,
@@ -214,8 +212,8 @@ def _reweigh(
     target: Labels,
     size: float,
 ) -> None:
-    """Keep clip n's convex combination true to a step: all weights times ``shrink``, ``size``
-    taken from ``source`` (if any) and given to ``target``; vertices of no weight are dropped."""
+    """Update clip n's convex combination: all weights times ``shrink``, ``size`` taken from vertex
+    ``source`` (unless -1) and added to ``target``; vertices of zero weight are dropped."""
     for q in range(at.counts[n]):
         at.weights[n, q] *= shrink
     if source >= 0:
@@ -239,14 +237,14 @@ def _reweigh(
 
 
 @compiled_exactly
-def _push(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
-    """Bring the sums of label times factor row up to date with labels = kept * before + moved."""
-    part, whole, rows = at.parts[n], at.whole, side.rows
+def _update_sums(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
+    """Update the sums of label times factor row for labels = kept * earlier labels + moved."""
+    clip_sums, factor_sums, rows = at.clip_sums[n], at.factor_sums, side.rows
     for k in range(moved.shape[1]):
-        change = (kept - 1.0) * part[k]
+        change = (kept - 1.0) * clip_sums[k]
         used = np.flatnonzero(moved[:, k])
-        whole_fours = len(used) // 4 * 4
-        for first in range(0, whole_fours, 4):  # four at a time: memory is read faster
+        in_fours = len(used) // 4 * 4
+        for first in range(0, in_fours, 4):  # four rows at a time: memory is read faster
             a, b, c, d = used[first], used[first + 1], used[first + 2], used[first + 3]
             u, v, w, x = moved[a, k], moved[b, k], moved[c, k], moved[d, k]
             for r in range(len(change)):
@@ -256,10 +254,10 @@ def _push(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) 
                     + w * rows[lo + c, r]
                     + x * rows[lo + d, r]
                 )
-        for i in used[whole_fours:]:
+        for i in used[in_fours:]:
             weight = moved[i, k]
             for r in range(len(change)):
                 change[r] += weight * rows[lo + i, r]
         for r in range(len(change)):
-            part[k, r] += change[r]
-            whole[k, r] += change[r]
+            clip_sums[k, r] += change[r]
+            factor_sums[k, r] += change[r]

@@ -6,12 +6,14 @@ For labels Y (M, K) and features X (M, d), with a bias b that is not regularised
 
     A = P - PX (X'PX + M ridge I)^-1 X'P,        P = I - 11'/M  (centring).
 
-A is factored once, on whichever side is smaller, and everything else reads rows of the factor:
+A is factored once, on the smaller side, and everything else reads rows of the factor:
 
 * few samples (M <= d): A itself, as M ridge (PXX'P + M ridge I)^-1 less its part along 1;
 * few features: A = I - F F', with F = [1/sqrt(M), P X L^-T] and L L' = X'PX + M ridge I.
 
 The residual of the best classifier is Y - XW - b = A Y, so its scores are Y - A Y.
+
+``reference.py`` defines the same cost densely: change it there first.
 """
 
 from __future__ import annotations
@@ -28,9 +30,14 @@ from objectstates.solver.oracle import Floats
 
 TOO_LARGE = (
     "the features are too large for so small a ridge: scale them to unit length, or raise "
-    "mu (states) or lam (action)"
+    "`mu` (states) or `lam` (action)"
 )
-_COLUMNS = 512  # features are widened to float64 this many columns (or rows) at a time
+_COLUMNS = 512  # columns (or rows) converted to float64 at a time, to need little memory
+
+
+def normaliser(n_rows: int) -> int:
+    """2M, by which sums of squares over M rows are divided; 2 where there are none."""
+    return 2 * max(n_rows, 1)
 
 
 @dataclass(frozen=True)
@@ -50,14 +57,14 @@ class ClusteringCost:
         return len(self.rows)
 
     def residual(self, labels: Floats) -> Floats:
-        """A Y: what the best classifier leaves unexplained, (M, K)."""
+        """A Y: the residual of the best classifier, (M, K)."""
         if self.dense:
             return self.rows @ labels
         return labels - self.rows @ (self.rows.T @ labels)
 
     def value(self, labels: Floats) -> float:
         """g(Y)."""
-        return float(np.vdot(labels, self.residual(labels))) / (2 * max(self.n_samples, 1))
+        return float(np.vdot(labels, self.residual(labels))) / normaliser(self.n_samples)
 
 
 def factorise(features: npt.NDArray[np.floating], ridge: float) -> ClusteringCost:
@@ -73,7 +80,7 @@ def factorise(features: npt.NDArray[np.floating], ridge: float) -> ClusteringCos
 def linear_classifier(
     features: npt.NDArray[np.floating], labels: Floats, residual: Floats, ridge: float
 ) -> tuple[Floats, Floats]:
-    """The classifier (W, b) that the cost minimised out, from the residual A Y.
+    """The classifier (W, b) that attains the cost's minimum, from the residual A Y.
 
     W = X' A Y / (M ridge) holds on both sides of the factorisation.
     """
@@ -94,8 +101,8 @@ def _dense(features: npt.NDArray[np.floating], ridge: float) -> Floats:
         block = features[:, first : first + _COLUMNS].astype(np.float64)
         block -= block.mean(axis=0)
         gram = blas.dsyrk(1.0, block.T, beta=1.0, c=gram, trans=1, lower=1, overwrite_c=1)
-    # Centred, the Gram matrix is singular along 1, where its inverse would be 1/(M ridge) and A is
-    # 0: a difference of large numbers. Lifted to the size of the rest, it costs no digits.
+    # Centred, the Gram matrix is singular along 1: there its inverse is 1/(M ridge) and A is 0, a
+    # difference of large numbers. A shift to the size of the other eigenvalues avoids cancellation.
     lift = float(np.trace(gram)) / m + m * ridge
     gram += lift / m
     _add_to_diagonal(gram, m * ridge)
@@ -122,7 +129,7 @@ def _low_rank(features: npt.NDArray[np.floating], ridge: float) -> Floats:
 
 
 def cholesky_of_gram(gram: Floats, ridge: float) -> Floats:
-    """The lower factor of gram + ridge I, of which only the lower triangle is read or written.
+    """The lower factor of gram + ridge I; only the lower triangles are read and written.
 
     ``gram`` (Fortran order) is overwritten.
     """

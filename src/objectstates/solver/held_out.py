@@ -1,18 +1,18 @@
-"""Labels from scores that a clip did not help to learn.
+"""Labels from leave-one-clip-out scores.
 
-The rounding of the paper labels one tracklet per state and clip, nearly always: scores of the
-classifier that was learned on the very labels it scores are low everywhere else. A classifier
-learned without the clip says more, and costs next to nothing. With C the clip's rows and A the
-quadratic form of ``cost.py``, its scores are
+The paper's rounding labels one tracklet per state and clip, nearly always: a classifier scores the
+rows it was learned on high, and all others low. Scores of a classifier learned without the clip are
+comparable across rows, and cost one small linear system per clip. With C the clip's rows and A the
+quadratic form of ``cost.py`` they are
 
-    S_C = Y_C - (A_CC)^-1 (A Y)_C,
+    S_C = Y_C - (A_CC)^-1 (A Y)_C.
 
-one small system per clip. They come out smaller than 1 by a factor that depends on the features
-and the ridge; divided by the mean over clips of the largest score, 1 again stands for a row that is
-like those labelled in the other clips, and 0 for one that is not.
+They are smaller than 1 by a factor that depends on the features and the ridge. Divided by the mean
+over clips of the largest score, 1 means a row like those labelled in the other clips, and 0 one
+unlike them.
 
-The chunks around the action's that score like it are the action's extent. While it lasts, an object
-is in neither state; before it in the first at most, after it in the second.
+The chunks around the action's that score like it are the action's extent. During the action an
+object has neither state; before it state 1 is possible, after it state 2.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ import numpy as np
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, label_clips
 from objectstates.solver.problem import Side
 
-ABOVE = 0.6  # a row is labelled where it is worth more than this
-EXTENT = 0.4  # chunks that score at least this share of the action's own belong to it
-HALF = 0.5  # a row that lies in the action by this share is worth no label ...
-WRONG_SIDE = 3.0  # ... and one on the wrong side is a last resort, to keep clips feasible
+# Chosen by precision and recall on simulated clips; docs/method.md, docs/evaluation.md.
+ABOVE = 0.6  # a row is labelled when its score exceeds this
+EXTENT = 0.4  # chunks that score at least this share of the action's chunk belong to the action
+HALF = 0.5  # a row of which this share lies within the action loses 1, more than a label is worth
+WRONG_SIDE = 3.0  # a row on the wrong side of the action loses this: only used if none else can be
 
 
 def held_out_scores(side: Side, labels: Floats) -> tuple[Floats, Floats]:
-    """Scores (M, K) of rows by the classifier of ``labels`` (M, K) learned without their clip.
-
-    And the residual A Y of the classifier that was learned with all clips.
-    """
+    """Leave-one-clip-out scores (M, K) for labels (M, K), and the residual A Y (M, K) of the
+    classifier learned on all clips."""
     rows = side.rows
     residual = rows @ labels if side.dense else labels - rows @ (rows.T @ labels)
     return scores_without_clip(side, labels, residual), residual
 
 
 def scores_without_clip(side: Side, labels: Floats, residual: Floats) -> Floats:
-    """The same scores from the residual (M, K), with the blocks of A alone."""
+    """The same scores from the residual (M, K), with the diagonal blocks of A alone."""
     scores = np.empty_like(residual)
     for n, (lo, hi) in enumerate(pairwise(side.constraints.offsets)):
         block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]]
@@ -50,7 +49,7 @@ def scores_without_clip(side: Side, labels: Floats, residual: Floats) -> Floats:
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
-    """Least squares where the other clips leave a direction of this one undetermined."""
+    """Least squares where the block is singular: the other clips leave a direction undetermined."""
     try:
         solution = np.linalg.solve(matrix, right)
         if np.isfinite(solution).all():
@@ -73,12 +72,12 @@ def action_extent(scores: Floats, chosen: Ints, offsets: Ints) -> Ints:
     scores : (T,) of the chunks.
     chosen : (N,) row of each clip's action.
     """
-    like = scores >= EXTENT * np.repeat(scores[chosen], np.diff(offsets))
+    similar = scores >= EXTENT * np.repeat(scores[chosen], np.diff(offsets))
     extent = np.stack([chosen, chosen + 1], axis=1)
     for n, (lo, hi) in enumerate(pairwise(offsets)):
-        while extent[n, 0] > lo and like[extent[n, 0] - 1]:
+        while extent[n, 0] > lo and similar[extent[n, 0] - 1]:
             extent[n, 0] -= 1
-        while extent[n, 1] < hi and like[extent[n, 1]]:
+        while extent[n, 1] < hi and similar[extent[n, 1]]:
             extent[n, 1] += 1
     return extent
 
@@ -91,9 +90,9 @@ def states_around(
     action_time: Floats,
     action_span: Floats,
 ) -> Labels:
-    """The best labels (M,) of the states, before and after an action that is known.
+    """The best labels (M,) of the states, before and after a given action.
 
-    worth : (M, 2) of each label, on the scale of ``ABOVE``.
+    worth : (M, 2) scores of the labels, on the scale of ``ABOVE``.
     start, end : (M,) of the rows.
     action_time, action_span : (N,) and (N, 2), in the same seconds.
     """
@@ -109,6 +108,6 @@ def states_around(
 
 def states_alone(constraints: Constraints, worth: Floats) -> Labels:
     """The best labels (M,) of the states by their ``worth`` (M, 2) alone."""
-    weight = 1 / max(constraints.n_rows, 1)  # beside the linear costs, as in the objective
+    weight = 1 / max(constraints.n_rows, 1)  # as squared errors weigh against the linear costs
     _, labels = label_clips(weight * (ABOVE - worth) + constraints.linear, constraints)
     return labels

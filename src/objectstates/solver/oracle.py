@@ -31,18 +31,18 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.int8]
 
-_SKIP, _FIRST, _AGAIN = 0, 1, 2  # what the recursion did with a row in state k
+_SKIP, _FIRST, _AGAIN = 0, 1, 2  # decision at a row: unlabelled, first of its state, a further one
 
 
 class Constraints(NamedTuple):
-    """What may be labelled, for all clips one after another (N clips, M rows, K states).
+    """The feasible labellings of all clips, concatenated (N clips, M rows, K states).
 
     offsets : (N + 1,) first row of each clip.
     order : (M,) per clip, its rows (counted from the clip's first) sorted by end time.
     before : (M,) per clip and position in ``order``, how many rows end no later than it starts.
     exactly_one : every state is used exactly once per clip, instead of at least once.
     linear : (M, K) cost of each label beside the clustering cost; infinite where it is forbidden.
-    times : (M,) the instant that stands for each row, in seconds.
+    times : (M,) the instant that represents each row in the distortion, in seconds.
     """
 
     offsets: Ints
@@ -59,6 +59,22 @@ class Constraints(NamedTuple):
     @property
     def n_rows(self) -> int:
         return len(self.linear)
+
+    @property
+    def n_states(self) -> int:
+        return int(self.linear.shape[1])
+
+    def clips(self, first: int, last: int) -> Constraints:
+        """Those of the clips first to last alone, as views."""
+        lo, hi = int(self.offsets[first]), int(self.offsets[last])
+        return Constraints(
+            self.offsets[first : last + 1] - lo,
+            self.order[lo:hi],
+            self.before[lo:hi],
+            self.exactly_one,
+            self.linear[lo:hi],
+            self.times[lo:hi],
+        )
 
 
 def ordered_states(
@@ -85,19 +101,19 @@ def ordered_states(
 
 
 def one_row(offsets: Ints, *, linear: Floats, times: Floats) -> Constraints:
-    """Exactly one row per clip (the salient action), so that overlap is no matter."""
+    """Exactly one row per clip (the salient action); overlap does not matter then."""
     order = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
     before = np.zeros(offsets[-1], np.int64)
     return Constraints(offsets.astype(np.int64), order, before, True, _real(linear), _real(times))
 
 
 def _real(values: Floats) -> Floats:
-    """As the kernels were compiled for: a view of a read-only buffer would compile them anew."""
+    """Writable and contiguous: a view of a read-only buffer would compile the kernels again."""
     return np.require(values, np.float64, ["C", "W"])
 
 
 def feasible(constraints: Constraints) -> npt.NDArray[np.bool_]:
-    """Which clips admit any labelling at all, (N,)."""
+    """Which clips admit a labelling, (N,)."""
     costs = np.where(np.isinf(constraints.linear), np.inf, 0.0)
     values, _ = label_clips(costs, constraints)
     return np.isfinite(values)
@@ -147,6 +163,13 @@ def label_clips(costs: Floats, constraints: Constraints) -> tuple[Floats, Labels
     """:func:`cheapest_labels` for every clip: the costs (N,) and the labels (M,)."""
     labels = np.zeros(len(costs), np.int8)
     return _label_clips(costs, constraints, labels), labels
+
+
+def random_labels(constraints: Constraints, rng: np.random.Generator) -> Labels:
+    """A labelling (M,) of all clips: the cheapest at random costs."""
+    linear = constraints.linear
+    costs = np.where(np.isinf(linear), np.inf, rng.standard_normal(linear.shape))
+    return label_clips(costs, constraints)[1]
 
 
 @compiled_exactly

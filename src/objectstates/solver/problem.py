@@ -1,13 +1,15 @@
-"""The relaxed joint problem: two clustering costs, their constraints, and what couples them.
+"""The relaxed joint problem: two clustering costs, their constraints, and the distortion.
 
-    h(Z, Y) = f(Z) + g(Y) + <linear, Y> + nu/T sum_n d(Z_n, Y_n)
+    h(Z, Y) = f(Z) + g(Y) + <linear, (Z, Y)> + nu/T sum_n d(Z_n, Y_n)
 
-over the convex hull of the labellings of every clip. Z (action: T rows, K = 1, exactly one per
-clip) and Y (states: M rows, K = 2) are two :class:`Side` objects of one make. d penalises state 1
-after the action and state 2 before it, by the seconds between; it is bilinear and local to a clip.
-A side without rows is simply absent: that is how states or actions are discovered alone.
+over the convex hull of the labellings of every clip. Z (action: T chunks, K = 1, exactly one per
+clip) and Y (states: M tracklets, K = 2) are two :class:`Side` objects. f and g are the costs of
+``cost.py``, d is that of ``distortion.py``. A side without rows is absent: that is how states or
+actions are discovered alone.
 
-Nothing here knows of videos: rows, times, labels and costs only.
+Objective, gradient and duality gap are defined here, once, for rows in memory and on disk. To
+change what a label costs, change the dense definition in ``reference.py`` first, then ``cost.py``
+(the clustering cost) or this module (how costs are summed and weighted).
 """
 
 from __future__ import annotations
@@ -20,49 +22,42 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.jit import compiled_exactly, compiled_into_callers
-from objectstates.solver.cost import ClusteringCost
+from objectstates.solver.cost import ClusteringCost, normaliser
+from objectstates.solver.distortion import action_distortion, distortion, state_distortion
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
 
 
-class Side(NamedTuple):
-    """All that is fixed about one of the two label matrices, as arrays for the kernels.
+@dataclass(frozen=True)
+class Scales:
+    """The weights of the objective's terms, in the paper's units, for T chunks and M tracklets.
 
-    rows, dense : the factor of the clustering cost (see ``cost.py``), (M, r).
-    blocks : the diagonal blocks A_nn of all clips, flattened one after another; clip n's begins at
-        ``block_offsets[n]``.
-    n_rows : how many rows the cost is a mean over: those of all clips, of which these may be a part
-        (``shards.py``).
+    share : of nu, below 1 while the coupling grows (``frank_wolfe.py``).
     """
 
-    constraints: Constraints
-    rows: Floats
-    dense: bool
-    blocks: Floats
-    block_offsets: Ints
-    n_rows: int
+    n_chunks: int
+    n_tracklets: int
+    nu: float
+    share: float = 1.0
 
+    @property
+    def normalisers(self) -> tuple[int, int]:
+        """2T and 2M, by which the squared errors of action and states are divided."""
+        return normaliser(self.n_chunks), normaliser(self.n_tracklets)
 
-class Iterate(NamedTuple):
-    """A point of one side's feasible set, with what makes a step from it cheap. Mutable arrays.
+    @property
+    def rounding_weights(self) -> tuple[float, float]:
+        """1/2T and 1/2M, of 1 - 2 score in joint rounding."""
+        return 1 / self.normalisers[0], 1 / self.normalisers[1]
 
-    labels : (M, K) relaxed labels.
-    parts : (N, K, r) per clip the sum of label times factor row; ``whole`` (K, r) is their sum.
-        When the factor is dense, ``whole`` is (A Y)' itself.
-    vertices : (M, capacity) labellings; clip n's labels are the convex combination of its first
-        ``counts[n]`` with ``weights[n]``, (N, capacity).
-    """
-
-    labels: Floats
-    parts: Floats
-    whole: Floats
-    vertices: Labels
-    weights: Floats
-    counts: Ints
+    @property
+    def coupling(self) -> float:
+        """nu/T, per second of distortion; 0 when either side is absent."""
+        return self.share * (self.nu / self.n_chunks) if self.n_chunks and self.n_tracklets else 0.0
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The parts of h, in the paper's units."""
+    """The terms of h: f and g, each with its linear costs, and nu/T d."""
 
     action: float
     state: float
@@ -73,9 +68,45 @@ class Terms:
         return self.action + self.state + self.joint
 
 
+class Side(NamedTuple):
+    """The fixed data of one of the two label matrices, as arrays for the kernels.
+
+    rows, dense : the factor of the clustering cost (``cost.py``), (M, r).
+    blocks : the diagonal blocks A_nn of all clips, flattened and concatenated; clip n's begins at
+        ``block_offsets[n]``.
+    normaliser : 2M, by which the cost is divided. M counts the rows of all clips, of which this
+        side may hold a part (``scale/disk_shard.py``).
+    """
+
+    constraints: Constraints
+    rows: Floats
+    dense: bool
+    blocks: Floats
+    block_offsets: Ints
+    normaliser: float
+
+
+class Iterate(NamedTuple):
+    """A point of one side's feasible set, with running sums for cheap steps. Mutable arrays.
+
+    labels : (M, K) relaxed labels.
+    clip_sums : (N, K, r) per clip the sum of label times factor row.
+    factor_sums : (K, r) their sum, F'Y; when the factor is dense, (A Y)'.
+    vertices : (M, capacity) labellings; clip n's labels are the convex combination of its first
+        ``counts[n]`` with ``weights[n]``, (N, capacity).
+    """
+
+    labels: Floats
+    clip_sums: Floats
+    factor_sums: Floats
+    vertices: Labels
+    weights: Floats
+    counts: Ints
+
+
 @dataclass(frozen=True)
 class JointProblem:
-    """Both sides over the same N clips, and the weight of their coupling (the paper's nu)."""
+    """Both sides over the same N clips, and the weight nu of their coupling."""
 
     action: Side
     state: Side
@@ -86,42 +117,51 @@ class JointProblem:
         return self.state.constraints.n_clips
 
     @property
-    def coupling(self) -> float:
-        """nu/T, per second of disorder; 0 when either side is absent."""
-        n_chunks, n_tracklets = self.action.constraints.n_rows, self.state.constraints.n_rows
-        return self.nu / n_chunks if n_chunks and n_tracklets else 0.0
+    def scales(self) -> Scales:
+        return Scales(self.action.constraints.n_rows, self.state.constraints.n_rows, self.nu)
 
     def with_nu(self, nu: float) -> JointProblem:
         return JointProblem(self.action, self.state, nu)
 
     def terms(self, action: Iterate, state: Iterate) -> Terms:
         """The relaxed objective."""
-        return Terms(*_terms(self.action, self.state, self.coupling, action, state))
+        return Terms(*_terms(self.action, self.state, self.scales.coupling, action, state))
 
     def integer_terms(self, action: Labels, state: Labels) -> Terms:
         """The objective of integer labels (T,) and (M,), at the cost of the labelled rows alone."""
         z, y = one_hot(action, 1), one_hot(state, 2)
+        sides = self.action.constraints, self.state.constraints
         return Terms(
-            action=_integer_quadratic(self.action, action) + linear_cost(self.action, z),
-            state=_integer_quadratic(self.state, state) + linear_cost(self.state, y),
-            joint=self.coupling * disorder(self.action, self.state, z, y),
+            action=_integer_quadratic(self.action, action) + inner_product(sides[0].linear, z),
+            state=_integer_quadratic(self.state, state) + inner_product(sides[1].linear, y),
+            joint=self.scales.coupling * distortion(*sides, z, y),
         )
 
     def gap(self, action: Iterate, state: Iterate) -> float:
-        """Frank-Wolfe gap over the whole product set; bounds the suboptimality when nu = 0."""
-        return _gap(self.action, self.state, self.coupling, action, state)
+        """Duality gap over the whole product set; bounds the suboptimality when nu = 0."""
+        targets = (np.empty(len(at.labels), np.int8) for at in (action, state))
+        return duality_gap(
+            self.action, self.state, self.scales.coupling,
+            action.labels, state.labels, action.factor_sums, state.factor_sums, *targets,
+        )  # fmt: skip
 
 
 def make_side(cost: ClusteringCost, constraints: Constraints) -> Side:
-    """Put a factored cost and its constraints together."""
-    offsets = constraints.offsets
-    block_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) ** 2)]).astype(np.int64)
-    blocks = np.empty(block_offsets[-1])
-    for n, (lo, hi) in enumerate(pairwise(offsets)):
+    """Combine a factored cost and its constraints."""
+    starts = block_offsets(constraints)
+    blocks = np.empty(starts[-1])
+    for n, (lo, hi) in enumerate(pairwise(constraints.offsets)):
         rows = cost.rows[lo:hi]
         block = rows[:, lo:hi] if cost.dense else np.eye(hi - lo) - rows @ rows.T
-        blocks[block_offsets[n] : block_offsets[n + 1]] = block.ravel()
-    return Side(constraints, cost.rows, cost.dense, blocks, block_offsets, constraints.n_rows)
+        blocks[starts[n] : starts[n + 1]] = block.ravel()
+    scale = float(normaliser(constraints.n_rows))
+    return Side(constraints, cost.rows, cost.dense, blocks, starts, scale)
+
+
+def block_offsets(constraints: Constraints) -> Ints:
+    """(N + 1,) where each clip's block of A begins, when they are concatenated."""
+    sizes = np.diff(constraints.offsets) ** 2
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 @compiled_exactly
@@ -136,11 +176,11 @@ def one_hot(labels: Labels, n_states: int) -> Floats:
 
 def vertex(side: Side, labels: Labels) -> Iterate:
     """The iterate that is one labelling, (M,)."""
-    n_clips, n_states = side.constraints.n_clips, side.constraints.linear.shape[1]
+    n_clips, n_states = side.constraints.n_clips, side.constraints.n_states
     iterate = Iterate(
         labels=one_hot(labels, n_states),
-        parts=np.empty((n_clips, n_states, side.rows.shape[1])),
-        whole=np.empty((n_states, side.rows.shape[1])),
+        clip_sums=np.empty((n_clips, n_states, side.rows.shape[1])),
+        factor_sums=np.empty((n_states, side.rows.shape[1])),
         vertices=labels[:, None].astype(np.int8),
         weights=np.ones((n_clips, 1)),
         counts=np.ones(n_clips, np.int64),
@@ -150,18 +190,25 @@ def vertex(side: Side, labels: Labels) -> Iterate:
 
 
 def refresh(side: Side, iterate: Iterate) -> None:
-    """Recompute the running sums from the labels, so that rounding errors don't pile up."""
-    offsets = side.constraints.offsets
-    for n, (lo, hi) in enumerate(pairwise(offsets)):
-        iterate.parts[n] = iterate.labels[lo:hi].T @ side.rows[lo:hi]
-    np.sum(iterate.parts, axis=0, out=iterate.whole)
+    """Recompute the running sums from the labels, so that rounding errors do not accumulate."""
+    for n, (lo, hi) in enumerate(pairwise(side.constraints.offsets)):
+        iterate.clip_sums[n] = iterate.labels[lo:hi].T @ side.rows[lo:hi]
+    np.sum(iterate.clip_sums, axis=0, out=iterate.factor_sums)
 
 
 def residual(side: Side, iterate: Iterate) -> Floats:
     """A Y, (M, K): the labels minus the scores of the classifier they imply."""
     if side.dense:
-        return iterate.whole.T.copy()
-    return iterate.labels - side.rows @ iterate.whole.T
+        return iterate.factor_sums.T.copy()
+    return iterate.labels - side.rows @ iterate.factor_sums.T
+
+
+def classifier_scores(side: Side, iterate: Iterate) -> Floats:
+    """Scores X W + b, (M, K), of the classifier that the relaxed labels imply."""
+    return iterate.labels - residual(side, iterate)
+
+
+# --- kernels: objective, gradient, gap -----------------------------------------------------------
 
 
 @compiled_into_callers
@@ -174,42 +221,44 @@ def dot(one: npt.NDArray[Any], other: Floats) -> float:
 
 
 @compiled_exactly
-def inner_product(gradient: Floats, labels: Floats) -> float:
-    """<gradient, labels>, where a forbidden entry (infinite times zero) counts nothing."""
+def inner_product(costs: Floats, labels: Floats) -> float:
+    """<costs, labels>, where a forbidden entry (infinite times zero) counts nothing."""
     total = 0.0
     for i in range(labels.shape[0]):
         for k in range(labels.shape[1]):
             if labels[i, k] != 0.0:
-                total += gradient[i, k] * labels[i, k]
+                total += costs[i, k] * labels[i, k]
     return total
-
-
-@compiled_exactly
-def _quadratic(side: Side, iterate: Iterate) -> float:
-    """tr(Y' A Y) / 2M."""
-    labels, whole = iterate.labels, iterate.whole
-    product = 0.0
-    for k in range(labels.shape[1]):
-        for i in range(labels.shape[0]):
-            product += labels[i, k] * (whole[k, i] if side.dense else labels[i, k])
-        if not side.dense:
-            product -= dot(whole[k], whole[k])
-    return product / (2 * max(side.n_rows, 1))
 
 
 @compiled_exactly
 def _terms(
     action: Side, state: Side, coupling: float, action_at: Iterate, state_at: Iterate
 ) -> tuple[float, float, float]:
+    z, y = action_at.labels, state_at.labels
     return (
-        _quadratic(action, action_at) + linear_cost(action, action_at.labels),
-        _quadratic(state, state_at) + linear_cost(state, state_at.labels),
-        coupling * disorder(action, state, action_at.labels, state_at.labels),
+        _quadratic(action, action_at) + inner_product(action.constraints.linear, z),
+        _quadratic(state, state_at) + inner_product(state.constraints.linear, y),
+        coupling * distortion(action.constraints, state.constraints, z, y),
     )
 
 
 @compiled_exactly
+def _quadratic(side: Side, iterate: Iterate) -> float:
+    """tr(Y' A Y) / 2M."""
+    labels, sums = iterate.labels, iterate.factor_sums
+    product = 0.0
+    for k in range(labels.shape[1]):
+        for i in range(labels.shape[0]):
+            product += labels[i, k] * (sums[k, i] if side.dense else labels[i, k])
+        if not side.dense:
+            product -= dot(sums[k], sums[k])
+    return product / side.normaliser
+
+
+@compiled_exactly
 def _integer_quadratic(side: Side, labels: Labels) -> float:
+    """tr(Y' A Y) / 2M of integer labels (M,)."""
     product = 0.0
     for state in range(1, side.constraints.linear.shape[1] + 1):
         chosen = np.flatnonzero(labels == state)
@@ -218,123 +267,85 @@ def _integer_quadratic(side: Side, labels: Labels) -> float:
                 for j in chosen:
                     product += side.rows[i, j]
         else:
-            whole = np.zeros(side.rows.shape[1])
+            sums = np.zeros(side.rows.shape[1])
             for i in chosen:
-                for r in range(len(whole)):
-                    whole[r] += side.rows[i, r]
-            product += len(chosen) - dot(whole, whole)
-    return product / (2 * max(side.n_rows, 1))
-
-
-@compiled_exactly
-def linear_cost(side: Side, labels: Floats) -> float:
-    """What labels (M, K) cost beside the clustering cost; a forbidden entry is never used."""
-    return inner_product(side.constraints.linear, labels)
-
-
-@compiled_exactly
-def disorder(action: Side, state: Side, z: Floats, y: Floats) -> float:
-    """sum_n d(Z_n, Y_n), in seconds: the bilinear form of the paper's distortion."""
-    total = 0.0
-    for n in range(len(state.constraints.offsets) - 1):
-        first = action.constraints.offsets[n]
-        pull = action_pull(action, state, n, y)
-        for t in range(len(pull)):
-            total += z[first + t, 0] * pull[t, 0]
-    return total
-
-
-@compiled_exactly
-def _rows_of(side: Side, n: int) -> slice:
-    """Clip n's rows. Loops over such a part of an array run from 0 and become vector code, which
-    those over ``first + i`` do not: there an index might be negative, for all the compiler knows.
-    """
-    return slice(side.constraints.offsets[n], side.constraints.offsets[n + 1])
-
-
-@compiled_exactly
-def action_pull(action: Side, state: Side, n: int, y: Floats) -> Floats:
-    """For each action row of clip n, the seconds by which the states disagree with it, (T_n, 1)."""
-    chunks, tracklets = _rows_of(action, n), _rows_of(state, n)
-    action_times, state_times = action.constraints.times[chunks], state.constraints.times[tracklets]
-    labels = y[tracklets]
-    pull = np.zeros((len(action_times), 1))
-    for i in range(len(state_times)):
-        first, second, time = labels[i, 0], labels[i, 1], state_times[i]
-        if first != 0.0 or second != 0.0:
-            for t in range(len(action_times)):
-                late = time - action_times[t]
-                pull[t, 0] += first * max(late, 0.0) + second * max(-late, 0.0)
-    return pull
-
-
-@compiled_exactly
-def state_pull(action: Side, state: Side, n: int, z: Floats) -> Floats:
-    """For each state row of clip n, the seconds by which the action disagrees, (M_n, 2)."""
-    chunks, tracklets = _rows_of(action, n), _rows_of(state, n)
-    action_times, state_times = action.constraints.times[chunks], state.constraints.times[tracklets]
-    labels = z[chunks]
-    pull = np.zeros((len(state_times), 2))
-    for t in range(len(action_times)):
-        weight, time = labels[t, 0], action_times[t]
-        if weight != 0.0:
-            for i in range(len(state_times)):
-                late = state_times[i] - time
-                pull[i, 0] += weight * max(late, 0.0)
-                pull[i, 1] += weight * max(-late, 0.0)
-    return pull
+                for r in range(len(sums)):
+                    sums[r] += side.rows[i, r]
+            product += len(chosen) - dot(sums, sums)
+    return product / side.normaliser
 
 
 @compiled_exactly
 def block_gradient(
-    side: Side, labels: Floats, whole: Floats, n: int, coupling: float, pull: Floats
+    side: Side, labels: Floats, factor_sums: Floats, n: int, coupling: float, distorted: Floats
 ) -> Floats:
     """The gradient of h in clip n's entries of one side, (m, K); infinite where forbidden.
 
-    ``labels`` and ``whole`` are those of an :class:`Iterate`.
+    labels, factor_sums : as in :class:`Iterate`.
+    distorted : (m, K) the derivative of d in these entries (``distortion.py``).
     """
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
-    n_states = side.constraints.linear.shape[1]
+    n_states, n_rows = side.constraints.linear.shape[1], side.normaliser / 2
     gradient = np.empty((hi - lo, n_states))
     for i in range(hi - lo):
         for k in range(n_states):
             if side.dense:
-                product = whole[k, lo + i]
+                product = factor_sums[k, lo + i]
             else:
-                product = labels[lo + i, k] - dot(side.rows[lo + i], whole[k])
+                product = labels[lo + i, k] - dot(side.rows[lo + i], factor_sums[k])
             linear = side.constraints.linear[lo + i, k]
-            gradient[i, k] = product / side.n_rows + linear + coupling * pull[i, k]
+            gradient[i, k] = product / n_rows + linear + coupling * distorted[i, k]
     return gradient
 
 
 @compiled_exactly
-def best_response(side: Side, n: int, gradient: Floats, labels: Labels) -> float:
-    """The oracle for clip n: write the labelling that minimises <gradient, .>, return its value."""
-    lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
-    order, before = side.constraints.order[lo:hi], side.constraints.before[lo:hi]
-    return cheapest_labels(gradient, order, before, side.constraints.exactly_one, labels)
+def block_gap(
+    constraints: Constraints, n: int, gradient: Floats, labels: Floats, target: Labels
+) -> tuple[float, float]:
+    """max over clip n's labellings of <gradient, labels - labelling>, and <gradient, labels>.
+
+    The oracle's labelling, at which the maximum is attained, is written into ``target`` (m,).
+    """
+    lo, hi = constraints.offsets[n], constraints.offsets[n + 1]
+    order, before = constraints.order[lo:hi], constraints.before[lo:hi]
+    here = inner_product(gradient, labels)
+    return here - cheapest_labels(gradient, order, before, constraints.exactly_one, target), here
 
 
 @compiled_exactly
-def _gap(
-    action: Side, state: Side, coupling: float, action_at: Iterate, state_at: Iterate
+def duality_gap(
+    action: Side,
+    state: Side,
+    coupling: float,
+    z: Floats,
+    y: Floats,
+    action_sums: Floats,
+    state_sums: Floats,
+    z_target: Labels,
+    y_target: Labels,
 ) -> float:
-    """max over all labellings of <gradient, here - there>."""
+    """The sum of all clips' gaps; the oracle's labels are written into the targets (T,), (M,)."""
     gap = 0.0
     for n in range(len(state.constraints.offsets) - 1):
-        pull = action_pull(action, state, n, state_at.labels)
-        gap += _side_gap(action, action_at, n, coupling, pull)
-        pull = state_pull(action, state, n, action_at.labels)
-        gap += _side_gap(state, state_at, n, coupling, pull)
+        distorted = action_distortion(action.constraints, state.constraints, n, y)
+        gap += _side_gap(action, n, coupling, distorted, z, action_sums, z_target)
+        distorted = state_distortion(action.constraints, state.constraints, n, z)
+        gap += _side_gap(state, n, coupling, distorted, y, state_sums, y_target)
     return gap
 
 
 @compiled_exactly
-def _side_gap(side: Side, at: Iterate, n: int, coupling: float, pull: Floats) -> float:
+def _side_gap(
+    side: Side,
+    n: int,
+    coupling: float,
+    distorted: Floats,
+    labels: Floats,
+    factor_sums: Floats,
+    target: Labels,
+) -> float:
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
     if lo == hi:
         return 0.0
-    gradient = block_gradient(side, at.labels, at.whole, n, coupling, pull)
-    labels = np.empty(hi - lo, np.int8)
-    least = best_response(side, n, gradient, labels)
-    return inner_product(gradient, at.labels[lo:hi]) - least
+    gradient = block_gradient(side, labels, factor_sums, n, coupling, distorted)
+    return block_gap(side.constraints, n, gradient, labels[lo:hi], target[lo:hi])[0]

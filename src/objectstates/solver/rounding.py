@@ -13,7 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from objectstates.base.jit import compiled_exactly
+from objectstates.solver.distortion import STATE_1, STATE_2, seconds_misplaced
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
+from objectstates.solver.problem import Scales
 
 
 def joint_rounding(
@@ -21,22 +23,21 @@ def joint_rounding(
     state: Constraints,
     action_scores: Floats,
     state_scores: Floats,
-    *,
-    action_weight: float,
-    state_weight: float,
-    coupling: float,
+    scales: Scales,
 ) -> tuple[Labels, Labels]:
     """The best integer labels, (T,) of 0/1 and (M,) of 0/1/2, of every clip.
 
-    ``action_weight`` is 1/2T, ``state_weight`` 1/2M and ``coupling`` nu/T, with the T and M of the
-    clips that the classifiers (scores (T, 1) and (M, 2)) were learned on. A side without rows is
-    absent; every clip must be feasible.
+    scales : of the clips that the classifiers (scores (T, 1) and (M, 2)) were learned on.
+    A side without rows is absent; every clip must be feasible.
     """
+    action_weight, state_weight = scales.rounding_weights
     action_costs = action_weight * (1 - 2 * action_scores) + action.linear
     state_costs = state_weight * (1 - 2 * state_scores) + state.linear
     action_labels = np.zeros(action.n_rows, np.int8)
     state_labels = np.zeros(state.n_rows, np.int8)
-    _round_clips(action, state, action_costs, state_costs, coupling, action_labels, state_labels)
+    _round_clips(
+        action, state, action_costs, state_costs, scales.coupling, action_labels, state_labels
+    )
     return action_labels, state_labels
 
 
@@ -70,9 +71,8 @@ def _round_clips(
             best = first + np.argmin(values)
             action_labels[best] = 1
             for i in range(hi - lo):
-                late = times[i] - action.times[best]
-                costs[i, 0] += coupling * max(late, 0.0)
-                costs[i, 1] += coupling * max(-late, 0.0)
+                for k in (STATE_1, STATE_2):
+                    costs[i, k] += coupling * seconds_misplaced(k, times[i], action.times[best])
         if lo < hi:
             cheapest_labels(costs, order, before, state.exactly_one, state_labels[lo:hi])
 
@@ -87,7 +87,7 @@ def _least_costs(
     coupling: float,
     action_times: Floats,
 ) -> Floats:
-    """The least cost of the two states of a clip, for each of the action's possible times."""
+    """The least cost of the two states of a clip for each possible time of the action, (T_n,)."""
     m, n_times = len(costs), len(action_times)
     one = np.full((m + 1, n_times), np.inf)  # V_1 and V_2 of oracle.py
     both = np.full((m + 1, n_times), np.inf)
@@ -96,12 +96,12 @@ def _least_costs(
         first, second, time = costs[row, 0], costs[row, 1], times[row]
         one_then, one_skipped, one_now = one[p], one[j - 1], one[j]
         for t in range(n_times):
-            cost = first + coupling * max(time - action_times[t], 0.0)
+            cost = first + coupling * seconds_misplaced(STATE_1, time, action_times[t])
             base = 0.0 if exactly_one else min(0.0, one_then[t])
             one_now[t] = min(one_skipped[t], base + cost)
         both_then, both_skipped, both_now = both[p], both[j - 1], both[j]
         for t in range(n_times):
-            cost = second + coupling * max(action_times[t] - time, 0.0)
+            cost = second + coupling * seconds_misplaced(STATE_2, time, action_times[t])
             base = one_then[t] if exactly_one else min(one_then[t], both_then[t])
             both_now[t] = min(both_skipped[t], base + cost)
     least: Floats = both[m]

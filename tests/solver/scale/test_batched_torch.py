@@ -1,108 +1,58 @@
-"""Many clips at once must be answered as each of them alone is."""
+"""What ``test_backends.py`` does not see of batches: padding, and how far steps converge."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from objectstates.solver.oracle import label_clips, one_row, ordered_states
-from objectstates.solver.rounding import joint_rounding
 from tests.solver.problems import random_constraints
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
-from objectstates.solver.scale import batched_torch as padded  # noqa: E402
+from objectstates.solver.scale import batched_torch as batched  # noqa: E402
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def clips_of(rng, sizes, *, exactly_one, grid, forbid):
-    """Clips with overlaps, ties in time, and costs forbidden; some of them admit no labelling."""
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    start = rng.uniform(0, 4, offsets[-1])
-    end = start + rng.uniform(0.2, 2, offsets[-1])
-    if grid:
-        start, end = np.round(start * 2) / 2, np.round(end * 2) / 2 + 0.5
-    linear = np.where(rng.random((offsets[-1], 2)) < forbid, np.inf, 0.0)
-    return ordered_states(start, end, offsets, linear=linear, exactly_one=exactly_one)
+def tensor(array):
+    return torch.as_tensor(array, device=DEVICE)
 
 
-@settings(deadline=None, max_examples=60)
-@given(
-    seed=st.integers(0, 10**6),
-    sizes=st.lists(st.integers(1, 8), min_size=1, max_size=6),
-    exactly_one=st.booleans(),
-    grid=st.booleans(),
-    forbid=st.sampled_from([0.0, 0.3]),
-    whole_costs=st.booleans(),
-)
-def test_paths_are_the_oracle_s_labellings(seed, sizes, exactly_one, grid, forbid, whole_costs):
-    """Ties are broken alike, so that labels are the same, not only their costs."""
-    rng = np.random.default_rng(seed)
-    constraints = clips_of(rng, sizes, exactly_one=exactly_one, grid=grid, forbid=forbid)
-    costs = rng.standard_normal(constraints.linear.shape)
-    if whole_costs:
-        costs = np.round(costs * 2)
-    costs = costs + constraints.linear
-    expected, labels = label_clips(costs, constraints)
-    clips = rng.permutation(len(sizes))  # any order of the clips
-    side = padded.pad(constraints, clips, "cpu")
-    rows = np.concatenate(
-        [np.arange(constraints.offsets[n], constraints.offsets[n + 1]) for n in clips]
-    )
-    wide = side.spread(torch.as_tensor(costs[rows]), beyond=float("inf"))
-    least, path = padded.cheapest_paths(wide, side.before, side.closed)
-    assert least.numpy() == pytest.approx(expected[clips])
-    found = side.collect(padded.labels_of(path), len(rows)).numpy() @ [1, 2]
-    possible = np.repeat(np.isfinite(expected[clips]), np.diff(constraints.offsets)[clips])
-    assert (found[possible] == labels[rows][possible]).all()
+def test_padding_is_undone():
+    """Clips in any order, each with its rows in order of end time."""
+    rng = np.random.default_rng(0)
+    constraints, clips = random_constraints(rng, (6, 2, 4)), np.array([2, 0, 1])
+    batch = batched.batch_clips(constraints, clips, DEVICE)
+    source = np.concatenate([np.arange(8, 12), np.arange(6), np.arange(6, 8)])
+    columns = tensor(rng.standard_normal((12, 2)))
+    padded = batch.pad(columns)
+    assert padded.shape == (2, 6, 3)
+    assert (batch.unpad(padded, 12) == columns).all()
+    assert (batch.pad(tensor(constraints.times[source][:, None]))[0] == batch.times).all()
+    assert batch.linear.isinf().sum() == 2 * (18 - 12)  # in the padding alone
 
 
 @pytest.mark.parametrize("exactly_one", [False, True])
 @pytest.mark.parametrize("pairwise", [False, True])
 def test_steps_reach_the_nearest_point_of_the_hull(exactly_one, pairwise):
-    """Of |Y|^2 / 2 + <c, Y>: the gap that is met goes to 0, and labels stay in the hull."""
+    """Of |Y|^2 / 2 + <c, Y>: the gap goes to 0, and labels stay in the hull."""
     rng = np.random.default_rng(0)
     constraints = random_constraints(rng, (6, 9, 4, 7), forbid=0.1, exactly_one=exactly_one)
-    side = padded.pad(constraints, np.arange(4), "cpu")
-    costs = side.spread(torch.as_tensor(rng.standard_normal(constraints.linear.shape)))
-    costs = costs + side.linear
-    _, flow = padded.cheapest_paths(
-        torch.where(costs.isinf(), costs, 0.0), side.before, side.closed
-    )
+    batch = batched.batch_clips(constraints, np.arange(4), DEVICE)
+    scores = tensor(rng.standard_normal(constraints.linear.shape))
+    costs = batch.linear - batch.pad(scores)
+    forbidden = torch.where(costs.isinf(), costs, 0.0)
+    _, flow = batched.cheapest_paths(forbidden, batch.before, batch.blocked)
+    weights = tensor(np.ones(2))
     values, gaps = [], []
     for _ in range(60):
-        gaps.append(float(padded.descend(side, costs, flow, steps=3, pairwise=pairwise).sum()))
-        labels = padded.labels_of(flow)
-        values.append(float(labels.square().sum() / 2 + padded.weigh(costs, labels).sum()))
+        _, sums = batched.frank_wolfe_steps(
+            batch, scores, None, flow, weights=weights, steps=3, pairwise=pairwise
+        )
+        labels = batched.labels_of(flow)
+        values.append(float(sums[1] / 2 + batched.inner_products(costs, labels).sum()))
+        gaps.append(float(sums[0]))
     assert (np.diff(values) <= 1e-12).all()
     assert -1e-12 < gaps[-1] < (1e-9 if pairwise else 0.1 * gaps[0])
-    best, _ = padded.least_costs(costs + labels, side.before, side.closed)
-    assert float((padded.weigh(costs + labels, labels) - best).sum()) == pytest.approx(
-        gaps[-1], abs=1e-2
-    )
-    # A point of the hull costs no less than the best labelling, whatever the costs.
-    for _ in range(20):
-        any_costs = side.spread(torch.as_tensor(rng.standard_normal(constraints.linear.shape)))
-        any_costs = any_costs + side.linear
-        least, _ = padded.least_costs(any_costs, side.before, side.closed)
-        assert (padded.weigh(any_costs, labels) >= least - 1e-9).all()
-
-
-@pytest.mark.parametrize("exactly_one", [False, True])
-def test_joint_rounding_of_many_clips(exactly_one):
-    rng = np.random.default_rng(1)
-    state = random_constraints(rng, (5, 8, 6), forbid=0.1, exactly_one=exactly_one)
-    offsets = np.array([0, 4, 5, 11])
-    action = one_row(offsets, linear=np.zeros((11, 1)), times=rng.uniform(0, 7, 11))
-    scores = rng.standard_normal((11, 1)), rng.standard_normal((state.n_rows, 2))
-    expected = joint_rounding(
-        action, state, *scores, action_weight=0.1, state_weight=0.05, coupling=0.1
-    )
-    sides = [padded.pad(c, np.arange(3), "cpu") for c in (action, state)]
-    costs = [
-        side.linear + side.spread(torch.as_tensor(weight * (1 - 2 * s)))
-        for side, s, weight in zip(sides, scores, (0.1, 0.05), strict=True)
-    ]
-    found = padded.round_jointly(*sides, *costs, 0.1)
-    for side, labels, answer in zip(sides, found, expected, strict=True):
-        columns = side.collect(labels, len(answer)).numpy()
-        assert (columns @ np.arange(1, columns.shape[1] + 1) == answer).all()
+    for _ in range(20):  # no point of the hull is cheaper than the best labelling, at any costs
+        any_costs = batch.linear + batch.pad(tensor(rng.standard_normal(scores.shape)))
+        least = batched.path_values(any_costs, batch.before, batch.blocked)[-1, -1]
+        assert (batched.inner_products(any_costs, labels) >= least - 1e-9).all()

@@ -1,4 +1,4 @@
-"""Fits on a device answer as those on the CPU do, or say in one line why they cannot."""
+"""Fits on a device equal those on the CPU, or raise an error that names the parameter."""
 
 import sys
 
@@ -21,7 +21,7 @@ def test_a_device_that_is_not_there_is_named():
     torch = pytest.importorskip("torch", reason="needs the extra torch")
     corpus = synthetic_corpus(n_clips=3)
     if not torch.cuda.is_available():
-        with pytest.raises(SettingError, match="'cuda' is not available: use --device cpu"):
+        with pytest.raises(SettingError, match="`device`: 'cuda' is not available: use 'cpu'"):
             JointDiscovery(device="cuda").fit(corpus)
     for name in ("gpu", "cuda:7", "meta"):
         with pytest.raises(SettingError, match=name):
@@ -37,26 +37,30 @@ def test_a_device_with_too_little_memory_is_named(device, tmp_path):
     def too_much(progress):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
 
-    with pytest.raises(SettingError, match="too little memory for this corpus: use --device cpu"):
+    with pytest.raises(
+        SettingError, match=r"`device`: .* too little memory for this corpus: use 'cpu'"
+    ):
         JointDiscovery(device=device).fit(corpus, too_much)
-    with pytest.raises(SettingError, match="too little memory for this corpus: use --device cpu"):
+    with pytest.raises(
+        SettingError, match=r"`device`: .* too little memory for this corpus: use 'cpu'"
+    ):
         JointDiscovery(device=device).fit_folder(tmp_path / "corpus", too_much)
 
 
 def test_an_unknown_device_is_named_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(SettingError, match="'gpu': a solver runs on cpu or cuda"):
+    with pytest.raises(SettingError, match="'gpu': a solver runs on 'cpu' or 'cuda'"):
         JointDiscovery(device="gpu").fit(synthetic_corpus(n_clips=3))
 
 
 def test_a_fit_on_a_cluster_has_no_gpu(tmp_path):
-    with pytest.raises(SettingError, match="--device cpu"):
+    with pytest.raises(SettingError, match="`device`"):
         JointDiscovery(device="cuda").fit_folder(tmp_path, ray_address="auto")
 
 
 @pytest.fixture(params=["cpu", "cuda"])
 def device(request, monkeypatch):
-    """Torch on the CPU stands in for a GPU; where there is one, that too."""
+    """Torch on the CPU in place of a GPU; where there is one, that too."""
     torch = pytest.importorskip("torch", reason="needs the extra torch")
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no GPU here")
@@ -107,7 +111,7 @@ def test_a_fit_in_memory_is_that_of_the_host(device):
 
 @pytest.mark.parametrize("settings", [{}, {"target": "state"}, {"labelling": "paper"}])
 def test_a_corpus_on_disk_is_solved_on_the_device(device, tmp_path, settings):
-    """The problem is the same and the certificate true; clips here are easy, so labels agree."""
+    """The same problem with a valid certificate; these clips are easy, so labels agree."""
     corpus = synthetic_corpus(
         n_clips=30, tracklets_per_clip=12, state_size=16, action_size=12, noise=0.3, seed=2
     )

@@ -10,22 +10,29 @@ from objectstates.discovery.constraints import (
     no_states,
     state_constraints,
 )
+from objectstates.parallel.actors import LocalActors
 from objectstates.solver.cost import factorise, linear_classifier
-from objectstates.solver.frank_wolfe import classifier_scores, minimise
+from objectstates.solver.frank_wolfe import Progress, minimise
 from objectstates.solver.held_out import held_out_scores
 from objectstates.solver.oracle import label_clips
-from objectstates.solver.problem import JointProblem, make_side, one_hot, vertex
-from objectstates.solver.scale import disk_rows as shard_rows
+from objectstates.solver.problem import (
+    JointProblem,
+    classifier_scores,
+    make_side,
+    one_hot,
+    vertex,
+)
+from objectstates.solver.scale import disk_rows
 from objectstates.solver.scale.disk_shard import Shard
 from objectstates.solver.scale.moments import ArrayRows, measure, shift_of
-from objectstates.solver.scale.shard_messages import Wholes
 from objectstates.solver.scale.sharded import (
-    LocalActors,
+    ROUND_EVERY,
     ShardedProblem,
     divide,
     part_of,
-    shares_of_way,
+    step_sizes,
 )
+from tests.solver.problems import solve as solve_in_memory
 
 NU, MU, LAM = 0.3, 1e-4, 1e-2
 
@@ -46,7 +53,7 @@ def in_memory(corpus):
     )
 
 
-def make_actors(corpus, folder, n_shards, *, alone=None, batch_bytes=1 << 24, target="joint"):
+def make_actors(corpus, folder, n_shards, *, single=None, batch_bytes=1 << 24, target="joint"):
     action, state = action_constraints(corpus), state_constraints(corpus)
     chunks, tracklets = corpus.chunks.features, corpus.tracklets.features
     if target == "state":
@@ -59,7 +66,7 @@ def make_actors(corpus, folder, n_shards, *, alone=None, batch_bytes=1 << 24, ta
             part_of(action, features[0], *clips),
             part_of(state, features[1], *clips),
             folder / str(s),
-            alone=n_shards == 1 if alone is None else alone,
+            single=n_shards == 1 if single is None else single,
             batch_bytes=batch_bytes,
         )
         for s, clips in enumerate(divide(action, state, n_shards))
@@ -67,18 +74,22 @@ def make_actors(corpus, folder, n_shards, *, alone=None, batch_bytes=1 << 24, ta
     return LocalActors(shards), tuple(shift_of(rows) for rows in features)
 
 
-def solve(corpus, folder, n_shards, *, solver="block", alone=None, batch_bytes=1 << 24, **settings):
-    actors, shifts = make_actors(corpus, folder, n_shards, alone=alone, batch_bytes=batch_bytes)
-    trace = []
+def solve(
+    corpus, folder, n_shards, *, solver="block", single=None, batch_bytes=1 << 24, **settings
+):
+    actors, shifts = make_actors(corpus, folder, n_shards, single=single, batch_bytes=batch_bytes)
+    trace: list[Progress] = []
     with actors:
         problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
-        solution = problem.minimise(
-            solver=solver, callback=lambda p: trace.append(p) and None, **settings
+        solution = minimise(
+            problem,
+            solver=solver,
+            round_every=ROUND_EVERY,
+            evaluate_every=ROUND_EVERY,
+            callback=trace.append,
+            **settings,
         )
-        found = [
-            np.concatenate(x)
-            for x in zip(*actors.call("rounding", [()] * len(actors)), strict=True)
-        ]
+        found = problem.kept_rounding()
     return solution, found, trace
 
 
@@ -91,13 +102,13 @@ def test_one_shard_goes_where_the_solver_in_memory_goes(
     Pairwise steps soon meet labellings that cost the same, and rounding chooses between them: from
     then on (nu times 1 + 1e-14 shows it as well) two runs only end alike.
     """
-    monkeypatch.setattr(shard_rows, "SINGLE_FROM", single_from)
+    monkeypatch.setattr(disk_rows, "SINGLE_FROM", single_from)
     for passes in (5, 30, 52):
-        expected = minimise(in_memory(corpus), tol=1e-9, max_passes=passes, seed=3)
+        expected, _ = solve_in_memory(in_memory(corpus), tol=1e-9, max_passes=passes, seed=3)
         found, _, _ = solve(corpus, tmp_path, 1, tol=1e-9, max_passes=passes, seed=3)
         assert found.terms.total == pytest.approx(expected.terms.total, rel=exact)
         assert found.gap == pytest.approx(expected.gap, rel=1e4 * exact)
-    expected = minimise(in_memory(corpus), tol=1e-4, max_passes=500, seed=3)
+    expected, _ = solve_in_memory(in_memory(corpus), tol=1e-4, max_passes=500, seed=3)
     found, _, _ = solve(corpus, tmp_path, 1, tol=1e-4, max_passes=500, seed=3)
     assert expected.converged
     assert found.converged
@@ -108,13 +119,12 @@ def test_one_shard_goes_where_the_solver_in_memory_goes(
 def test_full_steps_over_shards_are_full_steps(corpus, tmp_path, n_shards):
     """From the same point: shards draw random labels of their own, so they are given these."""
     problem = in_memory(corpus)
-    expected = minimise(problem, solver="full", tol=1e-9, max_passes=60, seed=0)
-    actors, shifts = make_actors(corpus, tmp_path, n_shards, alone=False)
+    expected, _ = solve_in_memory(problem, solver="full", tol=1e-9, max_passes=60, seed=0)
+    actors, shifts = make_actors(corpus, tmp_path, n_shards, single=False)
     same_start(actors, problem)
     with actors:
-        found = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM).minimise(
-            solver="full", tol=1e-9, max_passes=60, seed=0
-        )
+        sharded = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
+        found = minimise(sharded, solver="full", tol=1e-9, max_passes=60, seed=0)
     assert found.terms.total == pytest.approx(expected.terms.total, rel=1e-6)
     assert found.gap == pytest.approx(expected.gap, rel=1e-4)
 
@@ -136,7 +146,7 @@ def same_start(actors, problem):
 
 @pytest.mark.parametrize(("n_shards", "batch_bytes"), [(1, 5000), (2, 1 << 24), (4, 3000)])
 def test_shards_and_batches_converge_and_never_rise(corpus, tmp_path, n_shards, batch_bytes):
-    alone = minimise(in_memory(corpus), tol=1e-3, seed=0)
+    alone, _ = solve_in_memory(in_memory(corpus), tol=1e-3, seed=0)
     found, _, trace = solve(
         corpus, tmp_path, n_shards, batch_bytes=batch_bytes, tol=1e-3, max_passes=2000
     )
@@ -155,9 +165,9 @@ def test_alone_each_side_reaches_the_optimum(corpus, tmp_path):
             actors, shifts = make_actors(corpus, tmp_path, n_shards, target=target)
             with actors:
                 problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
-                found = problem.minimise(tol=1e-4, max_passes=5000)
+                found = minimise(problem, tol=1e-4, max_passes=5000)
             assert found.converged
-            assert problem.coupling == 0
+            assert not problem.coupled
             totals.append(found.terms.total)
         assert totals[0] == pytest.approx(totals[1], rel=2e-4, abs=1e-8)
 
@@ -165,15 +175,14 @@ def test_alone_each_side_reaches_the_optimum(corpus, tmp_path):
 def test_objective_gap_and_rounding_are_those_of_the_whole(corpus, tmp_path):
     """What shards tell adds up to what the whole problem says of the same labels."""
     problem = in_memory(corpus)
-    found, (action, state, action_scores, state_scores), _ = solve(
-        corpus, tmp_path, 3, tol=1e-2, max_passes=200
-    )
+    found, rounding, _ = solve(corpus, tmp_path, 3, tol=1e-2, max_passes=200)
+    action, state = rounding.action, rounding.state
     terms = problem.integer_terms(action, state)
     assert found.rounded_terms.total == pytest.approx(terms.total, rel=1e-5)
     assert found.rounded_terms.joint == pytest.approx(terms.joint, abs=1e-9)
     assert (np.add.reduceat(action, corpus.chunks.offsets[:-1]) == 1).all()
-    assert action_scores.shape == (len(action), 1)
-    assert state_scores.shape == (len(state), 2)
+    assert rounding.action_scores.shape == (len(action), 1)
+    assert rounding.state_scores.shape == (len(state), 2)
 
 
 def test_labels_held_out_are_the_same(corpus, tmp_path):
@@ -186,24 +195,19 @@ def test_labels_held_out_are_the_same(corpus, tmp_path):
     actors, shifts = make_actors(corpus, tmp_path, 1)
     with actors:
         sharded = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
-        names = ("action", "state")
-        wholes = [actors.call("whole", [(n, x)])[0] for n, x in zip(names, labels, strict=True)]
-        scores = [
-            actors.call("held_out", [(n, x, w)])[0]
-            for n, x, w in zip(names, labels, wholes, strict=True)
-        ]
-        terms = sharded.terms(actors.call("ledger", [tuple(labels)]), Wholes(*wholes))
+        learned = [sharded.learn("action", labels[0]), sharded.learn("state", labels[1])]
+        terms = sharded.integer_terms(*labels)
     assert terms.total == pytest.approx(problem.integer_terms(*labels).total, rel=1e-5)
-    for k, (side, features, ridge, whitening) in enumerate([
-        (problem.action, corpus.chunks.features, LAM, sharded.action),
-        (problem.state, corpus.tracklets.features, MU, sharded.state),
+    for k, (side, features, ridge) in enumerate([
+        (problem.action, corpus.chunks.features, LAM),
+        (problem.state, corpus.tracklets.features, MU),
     ]):  # fmt: skip
-        hot = one_hot(labels[k], scores[k].shape[1])
+        hot = one_hot(labels[k], side.constraints.n_states)
         expected, residual = held_out_scores(side, hot)
-        np.testing.assert_allclose(scores[k], expected, atol=1e-4)
+        np.testing.assert_allclose(learned[k].scores, expected, atol=1e-4)
         at = vertex(side, labels[k])
         np.testing.assert_allclose(classifier_scores(side, at), hot - residual, atol=1e-12)
-        weights, bias = whitening.classifier(wholes[k])
+        weights, bias = learned[k].classifier()
         for found, known in zip(
             (weights, bias), linear_classifier(features, hot, residual, ridge), strict=True
         ):
@@ -224,18 +228,19 @@ def test_moments_add_up_far_from_the_origin():
     np.testing.assert_allclose(rows @ rows.T, cost.rows @ cost.rows.T, atol=1e-9)
 
 
-def test_shares_are_at_least_as_good_as_the_best_shard_alone():
+def test_step_sizes_are_at_least_as_good_as_the_best_shard_alone():
     rng = np.random.default_rng(1)
     for _ in range(50):
-        own = np.column_stack([np.zeros(4), rng.standard_normal((4, 2))])
-        here, ways = rng.standard_normal(6), rng.standard_normal((4, 6))
+        polynomials = np.column_stack([np.zeros(4), rng.standard_normal((4, 2))])
+        here, directions = rng.standard_normal(6), rng.standard_normal((4, 6))
 
-        def value(x, own=own, here=here, ways=ways):
-            return own[:, 1] @ x + own[:, 2] @ x**2 - np.square(here + x @ ways).sum()
+        def value(x, polynomials=polynomials, here=here, directions=directions):
+            separable = polynomials[:, 1] @ x + polynomials[:, 2] @ x**2
+            return separable - np.square(here + x @ directions).sum()
 
-        shares = shares_of_way(own, here, ways)
-        assert ((shares >= 0) & (shares <= 1)).all()
-        assert value(shares) <= min(value(x) for x in [np.zeros(4), *np.eye(4)]) + 1e-9
+        steps = step_sizes(polynomials, here, directions)
+        assert ((steps >= 0) & (steps <= 1)).all()
+        assert value(steps) <= min(value(x) for x in [np.zeros(4), *np.eye(4)]) + 1e-9
 
 
 def test_clips_are_divided_by_their_rows(corpus):

@@ -1,21 +1,21 @@
-"""The oracle and the visits of ``frank_wolfe.py`` for many clips at once, as torch tensors.
+"""Oracle, Frank-Wolfe steps and rounding for a batch of clips at once, as torch tensors.
 
-Clips of about the same number of rows stand side by side, padded to the longest: tensors are
-(..., m, N), position in order of end time by clip, so that neighbours in memory are neighbours in
-work. What is sequential, the m positions, is a loop; N is as wide as a device likes.
+Clips of about the same number of rows are padded to the longest: tensors are (..., m, N), position
+in order of end time by clip. The recursion over the m positions is a loop; N is the parallel axis,
+contiguous in memory.
 
-A labelling of a clip is a path through the recursion of ``oracle.py``: from V_0 at the top to
-V_K[m], along three kinds of edges into V_k[j],
+A labelling of a clip is a path through the recursion of ``oracle.py``, from V_0 to V_K[m], along
+three kinds of edges into V_k[j]:
 
-    0 skip   V_k[j-1]            the row gets no label k here
+    0 skip   V_k[j-1]            the row does not get label k
     1 first  V_{k-1}[before[j]]  the row is the first of state k
-    2 again  V_k[before[j]]      the row is one more of state k
+    2 again  V_k[before[j]]      the row is a further one of state k
 
-so a point of the convex hull is a flow of 1 along these edges, and is kept as such: (3, K, m, N),
-of which the labels are the flow on "first" and "again". A convex combination of labellings needs
-no list of them: the worst labelling in it is the dearest path along edges that carry flow, and may
-lose as much as its weakest edge carries (Garber and Meshi, "Linear-memory and
-decomposition-invariant linearly convergent conditional gradient", 2016).
+A point of the convex hull is a unit flow along these edges, stored as (3, K, m, N); its labels are
+the flow on "first" and "again". No list of labellings is needed: the worst labelling of the convex
+combination is the most expensive path along edges with positive flow, and can lose as much as its
+least edge carries (Garber and Meshi, "Linear-memory and decomposition-invariant linearly convergent
+conditional gradient", 2016).
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ import numpy as np
 from objectstates.solver.oracle import Constraints, Ints
 
 Tensor = Any
-"""A torch tensor; torch is an extra, and imported where used."""
+"""A torch tensor. Torch is an optional dependency, imported where used."""
 
-DUST = 1e-12  # less flow than this is rounding error
-_ROWS = 2**14  # widened to float64 at a time
+MIN_FLOW = 1e-12  # less is rounding error of float64 sums of a few hundred steps
+_ROWS = 2**14  # converted to float64 at a time: 256 MB at 2,048 features
 
 
-class Padded(NamedTuple):
-    """One side of some clips (N), of at most m rows and with K labels.
+class ClipBatch(NamedTuple):
+    """One side of N clips of at most m rows, with K states.
 
     before : (m, N) as in ``Constraints``, by position in order of end time.
-    rows : (m, N) where the row at a position stands, counted from the clips' first; where a clip
-        has no such row, one past the last.
-    exactly_one : each state once, so that no labelling uses "again".
-    linear : (K, m, N) cost of labels beside the clustering cost, infinite where forbidden or
-        where there is no row.
+    rows : (m, N) index of the row at each position, counted from the batch's first row; one past
+        the last where a clip has no such row (padding).
+    exactly_one : each state labels exactly one row, so that no labelling uses "again".
+    linear : (K, m, N) linear cost of labels, infinite where forbidden and in the padding.
     times : (m, N) in seconds.
     """
 
@@ -56,109 +55,89 @@ class Padded(NamedTuple):
         return int(self.linear.shape[0])
 
     @property
-    def closed(self) -> Tensor:
-        """(3, 1, 1, 1) 0, or infinite for edges that no labelling may use."""
-        last = float("inf") if self.exactly_one else 0.0
-        return self.linear.new_tensor([0.0, 0.0, last]).reshape(3, 1, 1, 1)
+    def blocked(self) -> Tensor:
+        """(3, 1, 1, 1) infinite for the kinds of edges that no labelling may use, else 0."""
+        again = float("inf") if self.exactly_one else 0.0
+        return self.linear.new_tensor([0.0, 0.0, again]).reshape(3, 1, 1, 1)
 
-    def part(self, clips: slice, rows: slice) -> Padded:
-        """Some of the clips, which follow each other, and whose rows these are; a copy."""
-        places = (self.rows[:, clips] - rows.start).clamp(max=rows.stop - rows.start)
-        return Padded(
-            self.before[:, clips].contiguous(),
-            places,
-            self.exactly_one,
-            self.linear[:, :, clips].contiguous(),
-            self.times[:, clips].contiguous(),
-        )
+    def pad(self, columns: Tensor) -> Tensor:
+        """(rows, K) as (K, m, N), 0 in the padding."""
+        padding = columns.new_zeros((1, columns.shape[1]))
+        return _torch().cat([columns, padding])[self.rows].permute(2, 0, 1).contiguous()
 
-    def spread(self, columns: Tensor, beyond: float = 0.0) -> Tensor:
-        """(rows, K) as (K, m, N), with ``beyond`` where there is no row."""
-        padding = columns.new_full((1, columns.shape[1]), beyond)
-        wide = _torch().cat([columns, padding])[self.rows]
-        return wide.permute(2, 0, 1).contiguous()
-
-    def collect(self, wide: Tensor, n_rows: int) -> Tensor:
+    def unpad(self, padded: Tensor, n_rows: int) -> Tensor:
         """(K, m, N) as (rows, K)."""
-        columns = wide.new_zeros((n_rows + 1, len(wide)))
-        columns[self.rows] = wide.permute(1, 2, 0)
+        columns = padded.new_zeros((n_rows + 1, len(padded)))
+        columns[self.rows] = padded.permute(1, 2, 0)
         return columns[:n_rows]
 
 
-def pad(constraints: Constraints, clips: Ints, device: Any) -> Padded:
-    """The clips of ``constraints`` side by side; their rows are taken to follow each other."""
+def batch_clips(constraints: Constraints, clips: Ints, device: Any) -> ClipBatch:
+    """A batch of some clips of ``constraints``; their rows are concatenated in the order given."""
     torch = _torch()
     counts = np.diff(constraints.offsets)[clips]
     longest, n_clips = int(counts.max(initial=0)), len(clips)
-    n_states = constraints.linear.shape[1]
-    firsts = np.concatenate([[0], np.cumsum(counts)])
-    before = np.zeros((longest, n_clips), np.int64)
-    rows = np.full((longest, n_clips), firsts[-1], np.int64)
-    linear = np.full((n_states, longest, n_clips), np.inf)
-    times = np.zeros((longest, n_clips))
+    starts = np.cumsum(counts) - counts
     position = np.arange(longest)[:, None]
     real = position < counts
-    source = (constraints.offsets[clips] + position)[real]  # in order of end time, in the corpus
-    before[real] = constraints.before[source]
-    rows[real] = (firsts[:-1] + np.zeros_like(position))[real] + constraints.order[source]
-    at = (constraints.offsets[clips] + np.zeros_like(position))[real] + constraints.order[source]
-    linear[:, real] = constraints.linear[at].T
-    times[real] = constraints.times[at]
+    sorted_rows = (constraints.offsets[clips] + position)[real]  # by end time
+    in_clip = constraints.order[sorted_rows]
+    source = np.broadcast_to(constraints.offsets[clips], real.shape)[real] + in_clip
+    before, times = np.zeros((longest, n_clips), np.int64), np.zeros((longest, n_clips))
+    rows = np.full((longest, n_clips), counts.sum(), np.int64)
+    linear = np.full((constraints.linear.shape[1], longest, n_clips), np.inf)
+    before[real], times[real] = constraints.before[sorted_rows], constraints.times[source]
+    rows[real] = np.broadcast_to(starts, real.shape)[real] + in_clip
+    linear[:, real] = constraints.linear[source].T
     before, rows, linear, times = (
         torch.as_tensor(x, device=device) for x in (before, rows, linear, times)
     )
-    return Padded(before, rows, constraints.exactly_one, linear, times)
+    return ClipBatch(before, rows, constraints.exactly_one, linear, times)
 
 
-def cheapest_paths(costs: Tensor, before: Tensor, closed: Tensor) -> tuple[Tensor, Tensor]:
-    """The least cost (N,) of a path, infinite where there is none, and the path (3, K, m, N).
+# --- oracle ---------------------------------------------------------------------------------------
 
-    Arguments as in :func:`least_costs`.
+
+def path_values(costs: Tensor, before: Tensor, blocked: Tensor) -> Tensor:
+    """The recursion: V_k[j] of ``oracle.py`` for every clip, (K + 1, m + 1, N).
+
+    ``[-1, -1]`` is the least cost of a labelling, infinite where there is none. costs : (K, m, N)
+    of the labels. blocked : infinite for unusable edges, else 0; broadcasts to (3, K, m, N).
     """
-    least, moves = least_costs(costs, before, closed)
-    return least, _walk(moves, before)
+    n_states, longest, n_clips = costs.shape
+    skip, first, again = blocked.expand(3, *costs.shape)
+    value = costs.new_full((n_states + 1, longest + 1, n_clips), float("inf"))
+    value[0] = 0.0
+    for j in range(longest):
+        reached = value.gather(1, before[j].expand(n_states + 1, 1, n_clips))[:, 0]
+        base = _torch().minimum(reached[:-1] + first[:, j], reached[1:] + again[:, j])
+        value[1:, j + 1] = _torch().minimum(base + costs[:, j], value[1:, j] + skip[:, j])
+    return value
 
 
-def least_costs(costs: Tensor, before: Tensor, closed: Tensor) -> tuple[Tensor, Tensor]:
-    """The least cost (N,) of a path, and the recursion's choices (K, m, N).
+def cheapest_paths(costs: Tensor, before: Tensor, blocked: Tensor) -> tuple[Tensor, Tensor]:
+    """The least cost (N,) of a labelling and its path (3, K, m, N); see :func:`path_values`.
 
-    costs : (K, m, N) of the labels. closed : infinite for edges that may not be used, else 0, of a
-    shape that broadcasts to (3, K, m, N). Ties are broken as in ``oracle.py``.
+    Ties are broken as in ``oracle.py``.
     """
     torch = _torch()
     n_states, longest, n_clips = costs.shape
-    closed = closed.expand(3, n_states, longest, n_clips)
-    value = costs.new_full((n_states + 1, longest + 1, n_clips), float("inf"))
-    value[0] = 0.0
-    moves = before.new_zeros((n_states, longest, n_clips))
-    for j in range(1, longest + 1):
-        at = before[j - 1].expand(n_states + 1, 1, n_clips)
-        reached = value.gather(1, at)[:, 0]
-        skip = value[1:, j - 1] + closed[0, :, j - 1]
-        first = reached[:-1] + closed[1, :, j - 1]
-        again = reached[1:] + closed[2, :, j - 1]
-        taken = torch.minimum(first, again) + costs[:, j - 1]
-        value[1:, j] = torch.minimum(taken, skip)
-        moves[:, j - 1] = (taken < skip) * (1 + (again < first).long())
-    return value[n_states, longest], moves
-
-
-def _walk(moves: Tensor, before: Tensor) -> Tensor:
-    """The path (3, K, m, N) that the recursion's choices (K, m, N) lead along, from its end."""
-    torch = _torch()
-    n_states, longest, n_clips = moves.shape
-    path = torch.zeros((3, *moves.shape), dtype=torch.float64, device=moves.device)
-    clips = torch.arange(n_clips, device=moves.device)
-    state = torch.full_like(clips, n_states)
-    at = torch.full_like(clips, longest)
-    for j in range(longest, 0, -1):
-        here = (at == j) & (state > 0)
-        row = (state - 1).clamp(min=0)
-        move = moves[row, j - 1, clips]
-        path[move, row, j - 1, clips] = here.double()
-        at = torch.where(here, torch.where(move > 0, before[j - 1], j - 1), at)
-        state = state - (here & (move == 1)).long()
-    return path
+    value = path_values(costs, before, blocked)
+    reached = value.gather(1, before.expand(n_states + 1, longest, n_clips))
+    first, again = reached[:-1] + blocked[1], reached[1:] + blocked[2]
+    taken = torch.minimum(first, again) + costs < value[1:, :-1] + blocked[0]
+    edges = taken * (1 + (again < first).long())  # into V_k[j], (K, m, N)
+    path = torch.zeros((3, *costs.shape), dtype=torch.float64, device=costs.device)
+    clips = torch.arange(n_clips, device=costs.device)
+    state, end = torch.full_like(clips, n_states), torch.full_like(clips, longest)
+    for j in range(longest, 0, -1):  # backtracking
+        here = (end == j) & (state > 0)
+        k = (state - 1).clamp(min=0)
+        edge = edges[k, j - 1, clips]
+        path[edge, k, j - 1, clips] = here.double()
+        end = torch.where(here, torch.where(edge > 0, before[j - 1], j - 1), end)
+        state = state - (here & (edge == 1)).long()
+    return value[-1, -1], path
 
 
 def labels_of(flow: Tensor) -> Tensor:
@@ -166,62 +145,51 @@ def labels_of(flow: Tensor) -> Tensor:
     return flow[1] + flow[2]
 
 
-def weigh(costs: Tensor, labels: Tensor) -> Tensor:
-    """<costs, labels> of every clip, (N,); a forbidden entry counts nothing."""
-    return _torch().where(labels > 0, costs * labels, 0.0).sum((0, 1))
+def inner_products(costs: Tensor, labels: Tensor) -> Tensor:
+    """<costs, labels> of every clip, (N,); the infinite cost of an unused label counts 0."""
+    return _torch().where(labels != 0, costs * labels, 0.0).sum((0, 1))
 
 
-def visit(
-    side: Padded,
+# --- steps ----------------------------------------------------------------------------------------
+
+
+def frank_wolfe_steps(
+    batch: ClipBatch,
     scores: Tensor,
-    pull: Tensor | None,
+    distortion: Tensor | None,
     flow: Tensor,
     *,
     weights: Tensor,
     steps: int,
     pairwise: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Let every clip take a few steps while the classifier, whose scores these are, stands still.
+    """A few steps in every clip, at fixed classifiers, on |Y|^2 / 2 + <costs, Y>; changes ``flow``.
 
-    Changes ``flow`` (3, K, m, N). scores : (rows, K). pull : (K, m, N) seconds of disorder, None
-    without the other side. weights : (2,) what linear costs and pulls are multiplied by.
+    costs = weights[0] linear + weights[1] distortion - scores, in units of 1/M. Steps go towards
+    the oracle's labelling, from the clip's labels or (``pairwise``) from the worst labelling in
+    their combination. scores : (rows, K). distortion : (K, m, N) the derivative of d in seconds,
+    None without the other side.
 
-    By how much the labels changed, (rows, K); and (4,) the sum of the gaps met, and of the new
-    labels the sum of squares, the linear cost and the disorder.
+    Returns the change of the labels (rows, K) and four sums over clips: the gap before the steps,
+    and |Y|^2, the linear cost and d after them.
     """
     torch = _torch()
-    costs = weights[0] * side.linear - side.spread(scores)
-    if pull is not None:
-        costs = costs + weights[1] * pull
-    before = labels_of(flow)
-    gaps = descend(side, costs, flow, steps=steps, pairwise=pairwise)
-    after = labels_of(flow)
-    facts = [gaps.sum(), after.square().sum(), weigh(side.linear, after).sum()]
-    facts.append(gaps.new_zeros(()) if pull is None else (pull * after).sum())
-    return side.collect(after - before, len(scores)), torch.stack(facts)
-
-
-def descend(side: Padded, costs: Tensor, flow: Tensor, *, steps: int, pairwise: bool) -> Tensor:
-    """A few Frank-Wolfe steps in every clip on |labels|^2 / 2 + <costs, labels>; the gaps (N,).
-
-    Changes ``flow`` (3, K, m, N). The gaps are those before the first step. Steps go towards the
-    best labelling, from where the clip is or (``pairwise``) from the worst labelling in it.
-    """
-    torch = _torch()
-    entry = None
-    for _ in range(steps):
-        labels = labels_of(flow)
+    costs = weights[0] * batch.linear - batch.pad(scores)
+    if distortion is not None:
+        costs = costs + weights[1] * distortion
+    before = labels = labels_of(flow)
+    gap_before = costs.new_zeros(())
+    for step in range(steps):
         gradient = costs + labels
-        least, target = cheapest_paths(gradient, side.before, side.closed)
-        gap = weigh(gradient, labels) - least
-        entry = gap if entry is None else entry
+        least, target = cheapest_paths(gradient, batch.before, batch.blocked)
+        gap = inner_products(gradient, labels) - least
+        gap_before = gap.sum() if step == 0 else gap_before
         if pairwise:
             carries = torch.where(flow > 0, 0.0, float("inf"))
             backwards = torch.where(labels > 0, -gradient, float("inf"))
-            most, source = cheapest_paths(backwards, side.before, carries)
+            most, source = cheapest_paths(backwards, batch.before, carries)
             slope = least + most
-            lost = source > target
-            limit = torch.where(lost, flow, float("inf")).amin((0, 1, 2))
+            limit = torch.where(source > target, flow, float("inf")).amin((0, 1, 2))
         else:
             source, slope, limit = flow, -gap, torch.ones_like(gap)
         change = target - source
@@ -229,90 +197,73 @@ def descend(side: Padded, costs: Tensor, flow: Tensor, *, steps: int, pairwise: 
         size = torch.minimum(-slope / curvature.clamp(min=1e-300), limit)
         size = torch.where((slope < 0) & (gap > 0), size, 0.0)
         flow += size * change
-        flow[flow < DUST] = 0.0
-    return entry
+        flow[flow < MIN_FLOW] = 0.0
+        labels = labels_of(flow)
+    sums = [gap_before, labels.square().sum(), inner_products(batch.linear, labels).sum()]
+    sums.append(costs.new_zeros(()) if distortion is None else (distortion * labels).sum())
+    return batch.unpad(labels - before, len(scores)), torch.stack(sums)
 
 
-def pulls_on_states(state: Padded, action: Padded, action_labels: Tensor) -> Tensor:
-    """(2, M, N) seconds by which the action (1, T, N) disagrees with each label of each row."""
-    late, weight = _lateness(state, action), action_labels[0].unsqueeze(0)
-    pulls = [(late.clamp(min=0) * weight).sum(1), ((-late).clamp(min=0) * weight).sum(1)]
-    return _torch().stack(pulls)
+# --- distortion and rounding ----------------------------------------------------------------------
 
 
-def pulls_on_action(state: Padded, action: Padded, state_labels: Tensor) -> Tensor:
-    """(1, T, N) seconds by which the states (2, M, N) disagree with each of the action's rows."""
-    late = _lateness(state, action)
-    first, second = state_labels.unsqueeze(2)
-    pull = (late.clamp(min=0) * first).sum(0) + ((-late).clamp(min=0) * second).sum(0)
-    return pull.unsqueeze(0)
+def misplaced_seconds(state_times: Tensor, action_times: Tensor) -> Tensor:
+    """(2, ...) [t_y - t_z]_+ of state 1 and [t_z - t_y]_+ of state 2 (paper, eq. 4)."""
+    late = state_times - action_times
+    return _torch().stack([late.clamp(min=0), (-late).clamp(min=0)])
 
 
-def _lateness(state: Padded, action: Padded) -> Tensor:
-    """(M, T, N) the states' times less the action's."""
-    return state.times.unsqueeze(1) - action.times.unsqueeze(0)
+def state_distortion(state: ClipBatch, action: ClipBatch, z: Tensor) -> Tensor:
+    """(2, M, N) the derivative of d by the states, at the action z (1, T, N)."""
+    return misplaced_seconds(state.times.unsqueeze(1), action.times).mul_(z).sum(2)
+
+
+def action_distortion(state: ClipBatch, action: ClipBatch, y: Tensor) -> Tensor:
+    """(1, T, N) the derivative of d by the action, at the states y (2, M, N)."""
+    seconds = misplaced_seconds(state.times.unsqueeze(1), action.times)  # (2, M, T, N)
+    return seconds.mul_(y.unsqueeze(2)).sum(1).sum(0, keepdim=True)
 
 
 def round_jointly(
-    action: Padded, state: Padded, action_costs: Tensor, state_costs: Tensor, coupling: float
+    action: ClipBatch, state: ClipBatch, action_costs: Tensor, state_costs: Tensor, coupling: float
 ) -> tuple[Tensor, Tensor]:
-    """The best integer labels (1, T, N) and (2, M, N): ``rounding.py`` for many clips at once.
+    """The best integer labels (1, T, N) and (2, M, N): ``rounding.py`` for a batch of clips.
 
     The costs, of the same shapes, are those of labels without the coupling. A side without rows is
     absent.
     """
     torch = _torch()
-    both = len(action.times) and len(state.times)
-    chosen = torch.zeros_like(action_costs)
-    if len(action.times):
+    (n_chunks, n_clips), z = action.times.shape, torch.zeros_like(action_costs)
+    if n_chunks:
         values = action_costs[0]
-        if both:
-            values = values + _least_by_time(action, state, state_costs, coupling)
-        chosen[0].scatter_(0, values.argmin(0, keepdim=True), 1.0)
-    if both:
-        state_costs = state_costs + coupling * pulls_on_states(state, action, chosen)
+        if len(state.times):  # the recursion for every time of the action, as T N clips
+            by_time = misplaced_seconds(state.times.unsqueeze(1), action.times)
+            by_time.mul_(coupling).add_(state_costs.unsqueeze(2))  # (2, M, T, N)
+            before = state.before.repeat(1, n_chunks)
+            least = path_values(by_time.flatten(2), before, state.blocked)[-1, -1]
+            values = values + least.view(n_chunks, n_clips)
+        z[0].scatter_(0, values.argmin(0, keepdim=True), 1.0)
     if not len(state.times):
-        return chosen, torch.zeros_like(state_costs)
-    _, path = cheapest_paths(state_costs, state.before, state.closed)
-    return chosen, labels_of(path)
+        return z, torch.zeros_like(state_costs)
+    coupled = state_costs + coupling * state_distortion(state, action, z)
+    return z, labels_of(cheapest_paths(coupled, state.before, state.blocked)[1])
 
 
-def _least_by_time(action: Padded, state: Padded, costs: Tensor, coupling: float) -> Tensor:
-    """(T, N) the least cost of the states for each of the action's times."""
-    torch = _torch()
-    shape = (len(costs[0]) + 1, *action.times.shape)
-    one, both = costs.new_full(shape, float("inf")), costs.new_full(shape, float("inf"))
-    for j in range(1, shape[0]):
-        at = state.before[j - 1].expand(1, *shape[1:])
-        one_there, both_there = one.gather(0, at)[0], both.gather(0, at)[0]
-        late = state.times[j - 1] - action.times
-        first = costs[0, j - 1] + coupling * late.clamp(min=0)
-        second = costs[1, j - 1] + coupling * (-late).clamp(min=0)
-        if not state.exactly_one:
-            first = first + one_there.clamp(max=0)
-            both_there = torch.minimum(one_there, both_there)
-        else:
-            both_there = one_there
-        one[j] = torch.minimum(one[j - 1], first)
-        both[j] = torch.minimum(both[j - 1], both_there + second)
-    return both[-1]
+# --- products with factor rows --------------------------------------------------------------------
 
 
-# --- thin products --------------------------------------------------------------------------------
-
-
-def scores(rows: Tensor, constant: float, whole: Tensor) -> Tensor:
+def scores(rows: Tensor, constant: float, sums: Tensor) -> Tensor:
     """F (F'Y), (M, K) in float64, where factor rows are a constant and then rows (M, d).
 
-    whole : F'Y, (K, 1 + d).
+    sums : F'Y, (K, 1 + d).
     """
-    weights = whole[:, 1:].T
+    weights = sums[:, 1:].T
     parts = [part.double() @ weights for part in rows.split(_ROWS)]
-    found = _torch().cat(parts) if parts else whole.new_zeros((0, len(whole)))
-    return found + constant * whole[:, 0]
+    found = _torch().cat(parts) if parts else sums.new_zeros((0, len(sums)))
+    return found + constant * sums[:, 0]
 
 
-def sums(rows: Tensor, constant: float, labels: Tensor) -> Tensor:
+def factor_sums(rows: Tensor, constant: float, labels: Tensor) -> Tensor:
     """F'Y of labels (M, K), (K, 1 + d) in float64; factor rows as for :func:`scores`."""
     total = labels.new_zeros((labels.shape[1], rows.shape[1]))
     for part, some in zip(rows.split(_ROWS), labels.split(_ROWS), strict=True):

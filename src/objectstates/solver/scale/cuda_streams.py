@@ -1,49 +1,44 @@
-"""How work is handed to a device: some of it beside other work, and what recurs, as one.
-
-On a GPU these are streams with events between them, and a CUDA graph. Elsewhere all work is done
-where the program asks for it; so the program's own order must be one that works.
-"""
+"""CUDA streams and graph capture. Without a GPU, work runs in program order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-Mark = Any
-"""A point in the work asked for so far; None where nothing is ever pending."""
+Event = Any
+"""A CUDA event; None without a GPU."""
 
 
-class Queues:
-    """Queues of work on a device: the one that everybody uses, and any number beside it."""
+class Streams:
+    """The current CUDA stream of a device and numbered side streams, ordered by events."""
 
     def __init__(self, device: Any) -> None:
         self._device, self._streams = device, dict[tuple[int, bool], Any]()
         self._on_gpu = device.type == "cuda"
 
-    def mark(self) -> Mark:
-        """All that was asked for up to here, in this queue."""
+    def record_event(self) -> Event:
+        """An event after all work enqueued so far in the current stream."""
         if not self._on_gpu:
             return None
         import torch
 
         return torch.cuda.current_stream(self._device).record_event()
 
-    def wait(self, *marks: Mark) -> None:
-        """Let what is asked for next, in this queue, wait for work in others."""
-        if not self._on_gpu:
-            return
-        import torch
+    def wait(self, *events: Event) -> None:
+        """Let work enqueued from here on in the current stream wait for events of others."""
+        if self._on_gpu:
+            import torch
 
-        for mark in marks:
-            torch.cuda.current_stream(self._device).wait_event(mark)
+            for event in events:
+                torch.cuda.current_stream(self._device).wait_event(event)
 
     @contextmanager
-    def beside(self, number: int, *marks: Mark, urgent: bool = False) -> Iterator[None]:
-        """Ask for work in a queue of this number, which waits for nothing but marks.
+    def side_stream(self, number: int, *events: Event, urgent: bool = False) -> Iterator[None]:
+        """Enqueue into the side stream of this number, which waits for the events alone.
 
-        There must be one, and nobody may free what the work uses before somebody waits for it.
-        urgent : where there is a choice, the device does this first.
+        At least one event is needed, and tensors that the work uses must not be freed before
+        another stream has waited for it. urgent : a stream of high priority.
         """
         if not self._on_gpu:
             yield
@@ -54,48 +49,43 @@ class Queues:
             priority = -1 if urgent else 0
             self._streams[number, urgent] = torch.cuda.Stream(self._device, priority=priority)
         with torch.cuda.stream(self._streams[number, urgent]):
-            self.wait(*marks)
+            self.wait(*events)
             yield
 
 
-class Recorder:
-    """Makes work that recurs cheap to ask for, where the device can record it.
+class GraphCache:
+    """CUDA graphs of recurring work, which replay with one launch.
 
-    Recorded work runs on the same tensors each time: what changes is what they hold. It tells by
-    writing into tensors that were there before; those that it makes are for its own use.
+    A graph replays on the same tensors: inputs change by writing into them, and results must be
+    written into tensors that existed before; those it allocates are private to it.
 
-    recording : the work is that of a GPU alone, and no other thread uses it meanwhile. Otherwise
-        work is just done.
+    enabled : whether to capture, which needs work of the GPU alone and no other thread that uses
+        it meanwhile. Otherwise the work just runs.
     """
 
-    def __init__(self, recording: bool) -> None:
-        self._recording, self._graphs, self._pool = recording, dict[Any, Any](), None
+    def __init__(self, enabled: bool) -> None:
+        self._enabled, self._graphs, self._pool = enabled, dict[Hashable, Any](), None
 
-    def run(self, name: Any, work: Callable[[], None]) -> None:
-        """Do the work of this name.
-
-        The first time as it is, which compiles its kernels; then it is recorded, and replayed.
-        """
-        if not self._recording:
+    def run(self, key: Hashable, work: Callable[[], None]) -> None:
+        """Run the work of this key: directly at first, to compile its kernels, then captured."""
+        if not self._enabled or key not in self._graphs:
             work()
-        elif name not in self._graphs:
-            work()
-            self._graphs[name] = None
-        else:
-            if self._graphs[name] is None:
-                self._graphs[name] = self._recorded(work)
-            self._graphs[name].replay()
+            self._graphs[key] = None
+            return
+        if self._graphs[key] is None:
+            self._graphs[key] = self._capture(work)
+        self._graphs[key].replay()
 
-    def _recorded(self, work: Callable[[], None]) -> Any:
+    def _capture(self, work: Callable[[], None]) -> Any:
         import torch
 
-        if self._pool is None:  # one for all: no two are ever replayed at once
+        if self._pool is None:  # shared: no two graphs ever replay at once
             self._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             work()
         return graph
 
-    def forget(self) -> None:
-        """Let go of all that was recorded."""
+    def clear(self) -> None:
+        """Free all graphs."""
         self._graphs.clear()

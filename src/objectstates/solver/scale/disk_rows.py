@@ -1,4 +1,4 @@
-"""One side of a shard's clips: factor rows and blocks of A on disk, read a few clips at a time."""
+"""One side of a shard's clips: factor rows and blocks of A in files, read a few clips at a time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from objectstates.base.errors import StorageError
 from objectstates.base.jit import compiled_exactly
-from objectstates.solver.block_steps import STEPS_PER_VISIT, with_room
+from objectstates.solver.block_steps import STEPS_PER_BLOCK, reweigh, with_capacity
+from objectstates.solver.cost import normaliser
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
-from objectstates.solver.problem import Iterate, Side, dot, one_hot
+from objectstates.solver.problem import Iterate, Side, block_offsets, dot, one_hot
 from objectstates.solver.scale.moments import FeatureRows, Whitening
 
-SINGLE_FROM = 4  # factor rows are kept in float32 from this many rows per feature on
+SINGLE_FROM = 4  # float32 factor rows from this many rows per feature on (docs/scale.md)
 
 
 class RowFile:
@@ -29,20 +30,20 @@ class RowFile:
     def append(self, rows: npt.NDArray[Any]) -> None:
         left = memoryview(np.ascontiguousarray(rows, self.dtype).ravel().view(np.uint8).data)
         try:
-            while len(left):  # a disk that fills up, or two gigabytes, are written in part
+            while left:  # a full disk, or more than two gigabytes, are written in part
                 left = left[self._file.write(left) :]
         except OSError as problem:
             raise StorageError(
-                f"there is no room for factors in {self.path.parent.parent} ({problem.strerror}): "
-                "make some, or choose another folder with --scratch"
+                f"`scratch`: no room for factor rows in {self.path.parent.parent} "
+                f"({problem.strerror}): free some space, or choose another folder"
             ) from problem
 
-    def read(self, lo: int, hi: int, room: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The rows lo to hi, in the memory of ``room``."""
-        rows = room[: hi - lo]
+    def read(self, lo: int, hi: int, buffer: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The rows lo to hi, in the memory of ``buffer``."""
+        rows = buffer[: hi - lo]
         left = memoryview(rows.data).cast("B") if rows.size else memoryview(b"")
         self._file.seek(lo * self.width * self.dtype.itemsize)
-        while len(left):
+        while left:
             count = self._file.readinto(left)
             if not count:
                 raise OSError(f"{self.path} is shorter than it was written")
@@ -59,26 +60,24 @@ class ShardSide:
 
     def __init__(self, constraints: Constraints, features: FeatureRows) -> None:
         self.constraints, self.features = constraints, features
-        sizes = np.diff(constraints.offsets) ** 2
-        self.block_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.n_rows = 0
+        self.block_offsets = block_offsets(constraints)
         self._files: list[RowFile] = []
-        self.n_states = constraints.linear.shape[1]
-        self.width = 1 + features.shape[1]  # of factor rows; known once prepared
+        self.n_states = constraints.n_states
+        self.width = 1 + features.shape[1]  # of factor rows; final once prepared
         self.labels = np.zeros(constraints.linear.shape)
 
     def prepare(
         self, name: str, whitening: Whitening, folder: Path, batches: list[tuple[int, int]]
     ) -> None:
         """Write the factor rows and the blocks of A, one batch after another."""
-        self.n_rows = whitening.n_rows
+        self._normaliser = float(normaliser(whitening.n_rows))
         self.width = 1 + whitening.n_kept
         single = whitening.n_rows >= SINGLE_FROM * whitening.n_kept
         self.rows = RowFile(folder / f"{name}.rows", self.width, "f4" if single else "f8")
         self.blocks = RowFile(folder / f"{name}.blocks", 1, "f8")
         self._files = [self.rows, self.blocks]
         offsets = self.constraints.offsets
-        for first, last in batches if self.n_rows else ():
+        for first, last in batches if whitening.n_rows else ():
             features = self.features.read(int(offsets[first]), int(offsets[last]))
             rows = whitening.factor(features).astype(self.rows.dtype)
             self.rows.append(rows)
@@ -87,124 +86,115 @@ class ShardSide:
                 self.blocks.append((np.eye(hi - lo) - wide @ wide.T).ravel())
 
     def start(self, labels: Labels) -> None:
-        """Stand at one labelling."""
+        """Go to one labelling, (M,)."""
         n_clips = self.constraints.n_clips
         self.labels = one_hot(labels, self.n_states)
         self.vertices = labels[:, None].astype(np.int8)
         self.weights, self.counts = np.ones((n_clips, 1)), np.ones(n_clips, np.int64)
 
-    def room(self, batches: list[tuple[int, int]]) -> tuple[npt.NDArray[Any], Floats]:
-        """Memory for any one batch."""
+    def buffers(self, batches: list[tuple[int, int]]) -> tuple[npt.NDArray[Any], Floats]:
+        """Memory for the rows and the blocks of any one batch."""
         rows = max(int(np.ptp(self.constraints.offsets[[a, b]])) for a, b in batches)
         blocks = max(int(np.ptp(self.block_offsets[[a, b]])) for a, b in batches)
         return np.empty((rows, self.width), self.rows.dtype), np.empty(blocks)
 
-    def side(self, first: int, last: int, room: tuple[npt.NDArray[Any], Floats]) -> Side:
-        """The clips first to last as a problem's side, read into ``room``."""
-        offsets, starts = self.constraints.offsets, self.block_offsets
-        lo, hi = int(offsets[first]), int(offsets[last])
-        every = self.constraints
+    def side(self, first: int, last: int, buffers: tuple[npt.NDArray[Any], Floats]) -> Side:
+        """The clips first to last as a problem's side, read into ``buffers``."""
+        rows, starts = self.span(first, last), self.block_offsets
         return Side(
-            Constraints(
-                offsets[first : last + 1] - lo,
-                every.order[lo:hi],
-                every.before[lo:hi],
-                every.exactly_one,
-                every.linear[lo:hi],
-                every.times[lo:hi],
-            ),
-            self.rows.read(lo, hi, room[0]),
+            self.constraints.clips(first, last),
+            self.rows.read(rows.start, rows.stop, buffers[0]),
             False,
-            self.blocks.read(int(starts[first]), int(starts[last]), room[1]),
+            self.blocks.read(int(starts[first]), int(starts[last]), buffers[1]),
             starts[first : last + 1] - starts[first],
-            self.n_rows,
+            self._normaliser,
         )
 
     def span(self, first: int, last: int) -> slice:
         return slice(int(self.constraints.offsets[first]), int(self.constraints.offsets[last]))
 
-    def at(self, first: int, last: int, side: Side, whole: Floats) -> Iterate:
-        """The clips' place, as views: what is done to it is done here."""
-        rows = self.span(first, last)
-        parts = np.zeros((last - first, self.n_states, self.width))
+    def iterate(self, first: int, last: int, side: Side, factor_sums: Floats) -> Iterate:
+        """The current point of the clips first to last, as views: steps on it change this side."""
+        rows, clips = self.span(first, last), slice(first, last)
+        clip_sums = np.zeros((last - first, self.n_states, self.width))
         labels = self.labels[rows]
-        add_parts(side.rows, labels, side.constraints.offsets, parts)
-        clips = slice(first, last)
+        _add_clip_sums(side.rows, labels, side.constraints.offsets, clip_sums)
         return Iterate(
-            labels, parts, whole, self.vertices[rows], self.weights[clips], self.counts[clips]
+            labels,
+            clip_sums,
+            factor_sums,
+            self.vertices[rows],
+            self.weights[clips],
+            self.counts[clips],
         )
 
-    def make_room(self) -> None:
-        """Space for the labellings that one pass can add to each clip's combination."""
-        whole, parts = np.empty((0, 0)), np.empty((0, 0, 0))
-        at = with_room(
-            Iterate(self.labels, parts, whole, self.vertices, self.weights, self.counts),
-            STEPS_PER_VISIT,
-        )
-        self.vertices, self.weights = at.vertices, at.weights
+    @property
+    def point(self) -> Iterate:
+        """The current point of all clips, without sums of factor rows."""
+        sums = np.empty((0, 0, 0)), np.empty((0, 0))
+        return Iterate(self.labels, *sums, self.vertices, self.weights, self.counts)
+
+    @point.setter
+    def point(self, at: Iterate) -> None:
+        self.labels, self.vertices, self.weights = at.labels, at.vertices, at.weights
+        self.counts = at.counts
+
+    def reserve_vertices(self, more: int = STEPS_PER_BLOCK) -> None:
+        """Capacity for further vertices in each clip's combination; by default those of a pass."""
+        self.point = with_capacity(self.point, more)
+
+    def scale_step(self, earlier: Iterate, step_size: float) -> None:
+        """Go from the earlier point only ``step_size`` of the step to the current one."""
+        if step_size == 0.0:
+            self.point = earlier
+            return
+        self.labels = earlier.labels + step_size * (self.labels - earlier.labels)
+        self.reserve_vertices(int(earlier.counts.max(initial=0)))
+        blend(self.constraints.offsets, step_size, self.point, earlier)
 
     def close(self) -> None:
         for file in self._files:
             file.close()
 
 
-def products(rows: npt.NDArray[Any], whole: Floats) -> Floats:
-    """F (F'Y), in float64 sums."""
-    scores = np.empty((len(rows), len(whole)))
-    _multiply(rows, whole, scores)
-    return scores
+def scores(rows: npt.NDArray[Any], factor_sums: Floats) -> Floats:
+    """F (F'Y), (M, K), in float64 sums."""
+    found = np.empty((len(rows), len(factor_sums)))
+    _multiply(rows, factor_sums, found)
+    return found
 
 
-def add(side: Side, labels: Floats, whole: Floats) -> None:
-    """Add F'Y of a batch to ``whole``."""
-    offsets = np.array([0, len(labels)])
-    add_parts(side.rows, labels, offsets, whole[None])
+def add_factor_sums(rows: npt.NDArray[Any], labels: Floats, factor_sums: Floats) -> None:
+    """Add F'Y of some rows to ``factor_sums`` (K, r)."""
+    _add_clip_sums(rows, labels, np.array([0, len(labels)]), factor_sums[None])
 
 
 @compiled_exactly
-def _multiply(rows: Any, whole: Floats, scores: Floats) -> None:
+def _multiply(rows: Any, factor_sums: Floats, found: Floats) -> None:
     for i in range(len(rows)):
-        for k in range(len(whole)):
-            scores[i, k] = dot(rows[i], whole[k])
+        for k in range(len(factor_sums)):
+            found[i, k] = dot(rows[i], factor_sums[k])
 
 
 @compiled_exactly
-def add_parts(rows: Any, labels: Floats, offsets: Ints, parts: Floats) -> None:
-    """Add to ``parts`` (N, K, r) per clip the sum of label times factor row."""
+def _add_clip_sums(rows: Any, labels: Floats, offsets: Ints, clip_sums: Floats) -> None:
+    """Add to ``clip_sums`` (N, K, r) per clip the sum of label times factor row."""
     for n in range(len(offsets) - 1):
         for i in range(offsets[n], offsets[n + 1]):
             for k in range(labels.shape[1]):
                 weight = labels[i, k]
                 if weight != 0.0:
                     for r in range(rows.shape[1]):
-                        parts[n, k, r] += weight * rows[i, r]
+                        clip_sums[n, k, r] += weight * rows[i, r]
 
 
 @compiled_exactly
-def blend(
-    offsets: Ints,
-    share: float,
-    vertices: Labels,
-    weights: Floats,
-    counts: Ints,
-    earlier_vertices: Labels,
-    earlier_weights: Floats,
-    earlier_counts: Ints,
-) -> None:
-    """Mix each clip's convex combination: ``share`` of it, the rest of what it was earlier."""
+def blend(offsets: Ints, step_size: float, at: Iterate, earlier: Iterate) -> None:
+    """Mix each clip's combination with the earlier one: weights step_size and 1 - step_size."""
     for n in range(len(offsets) - 1):
         lo, hi = offsets[n], offsets[n + 1]
-        for q in range(counts[n]):
-            weights[n, q] *= share
-        own = counts[n]
-        for e in range(earlier_counts[n]):
-            known = -1
-            for q in range(own):
-                if (vertices[lo:hi, q] == earlier_vertices[lo:hi, e]).all():
-                    known = q
-            if known < 0:
-                known = counts[n]
-                counts[n] += 1
-                vertices[lo:hi, known] = earlier_vertices[lo:hi, e]
-                weights[n, known] = 0.0
-            weights[n, known] += (1.0 - share) * earlier_weights[n, e]
+        for q in range(at.counts[n]):
+            at.weights[n, q] *= step_size
+        for e in range(earlier.counts[n]):
+            weight = (1.0 - step_size) * earlier.weights[n, e]
+            reweigh(at, n, lo, hi, 1.0, -1, earlier.vertices[lo:hi, e].copy(), weight)

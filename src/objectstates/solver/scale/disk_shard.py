@@ -1,17 +1,19 @@
-"""A shard: some of the clips, with factor rows on disk, and the solver's work on them.
+"""A shard: a set of clips with factor rows on disk, and the solver's work on them.
 
-In memory a shard holds what is small: constraints, labels, and the labellings of each clip's convex
-combination, some tens of bytes per row. Factor rows and the diagonal blocks of A lie in files, and
-are read batch of clips by batch of clips, the next one while one is worked on. What a shard is told
-and tells is of the size of a classifier, (1 + d) K numbers per side, however many clips it has.
+In memory it holds constraints, labels, and the labellings of each clip's convex combination, some
+tens of bytes per row. Factor rows and the diagonal blocks of A are in files and are read batch of
+clips by batch of clips, the next one while the current one is worked on. Messages
+(``shard_messages.py``) have (1 + d) K numbers per side, however many clips there are.
 
-The work in a batch is done by the very kernels of the solver in memory.
+Batches are worked on by the same kernels as rows in memory.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -19,37 +21,27 @@ from typing import NamedTuple
 import numpy as np
 
 from objectstates.base.choices import SideName
-from objectstates.base.jit import compiled_exactly
+from objectstates.base.errors import SettingError
 from objectstates.solver.block_steps import sweep
-from objectstates.solver.frank_wolfe import random_labels
 from objectstates.solver.held_out import scores_without_clip
-from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
-from objectstates.solver.problem import (
-    Side,
-    action_pull,
-    best_response,
-    block_gradient,
-    inner_product,
-    one_hot,
-    state_pull,
-)
+from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, random_labels
+from objectstates.solver.problem import Scales, Side, duality_gap, one_hot
 from objectstates.solver.rounding import joint_rounding
-from objectstates.solver.scale.disk_rows import ShardSide, add, blend, products
+from objectstates.solver.scale.disk_rows import ShardSide, add_factor_sums, scores
 from objectstates.solver.scale.moments import FeatureRows, Moments, Whitening, measure
 from objectstates.solver.scale.shard_messages import (
-    Examination,
-    Ledger,
-    Report,
-    Wholes,
-    ledger_of,
-    value_of,
+    FactorSums,
+    PassResult,
+    SeparableTerms,
+    ShardEvaluation,
+    separable_terms,
 )
 
-BATCH_BYTES = 16 * 2**20  # of factor rows; two batches are held at a time
+BATCH_BYTES = 16 * 2**20  # of factor rows; two batches are in memory at a time
 
 
 class _Batch(NamedTuple):
-    """Some clips of a shard, with their rows in memory for now."""
+    """The clips first to last, with their rows in memory."""
 
     first: int
     last: int
@@ -58,11 +50,11 @@ class _Batch(NamedTuple):
 
 
 class Shard:
-    """Clips one after another, and where the solver stands on them.
+    """Clips with a current relaxed point.
 
     action, state : the constraints of both sides of these clips alone, and their features.
-    folder : where its files go; ``close`` removes them.
-    alone : there is no other shard: passes need not be taken back, nor their way be remembered.
+    folder : made for its files; ``close`` removes it.
+    single : there is no other shard, so that steps are never scaled, and need not be undone.
     """
 
     def __init__(
@@ -71,22 +63,26 @@ class Shard:
         state: tuple[Constraints, FeatureRows],
         folder: Path,
         *,
-        alone: bool = True,
+        single: bool = True,
         batch_bytes: int = BATCH_BYTES,
     ) -> None:
         self._action, self._state = ShardSide(*action), ShardSide(*state)
-        self.folder, self._alone = folder, alone
+        self.folder, self._single = folder, single
         self._batch_bytes = batch_bytes
         self._batches = self._divide()
-
-    @property
-    def n_clips(self) -> int:
-        return self._state.constraints.n_clips
+        try:
+            shutil.rmtree(folder, ignore_errors=True)  # left by an actor that was lost
+            folder.mkdir(mode=0o700)
+        except OSError as problem:
+            raise SettingError(
+                f"`scratch`: no files can be written in {folder.parent} ({problem.strerror}): "
+                "choose another folder"
+            ) from None
 
     # --- once ------------------------------------------------------------------------------------
 
     def measure(self, action_shift: Floats, state_shift: Floats) -> tuple[Moments, Moments]:
-        """The moments of both sides' features: the only d x d numbers ever told."""
+        """The moments of both sides' features: the only message of d x d numbers."""
         return (
             measure(self._action.features, action_shift),
             measure(self._state.features, state_shift),
@@ -94,143 +90,126 @@ class Shard:
 
     def prepare(self, action: Whitening, state: Whitening) -> None:
         """Write the factor rows."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         self._action.prepare("action", action, self.folder, self._batches)
         self._state.prepare("state", state, self.folder, self._batches)
-        self._batches = self._divide()  # factor rows may be less wide than features
-        self._rooms = [
-            (self._action.room(self._batches), self._state.room(self._batches)) for _ in range(2)
-        ]
+        self._batches = self._divide()  # factor rows may be narrower than features
+        self._buffers = [tuple(side.buffers(self._batches) for side in self._sides) for _ in "ab"]
 
     def close(self) -> None:
-        """Remove the files."""
+        """Remove the files and their folder."""
         self._action.close()
         self._state.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     # --- passes ----------------------------------------------------------------------------------
 
-    def start(self, seed: int | tuple[int, ...], coupling: float) -> Report:
-        """Stand at a random labelling."""
+    def start(self, seed: int | tuple[int, ...], scales: Scales) -> PassResult:
+        """Go to a random labelling."""
         self._rng = np.random.default_rng(seed)
-        for side in (self._action, self._state):
+        for side in self._sides:
             side.start(random_labels(side.constraints, self._rng))
-        self._remember()
-        wholes = self._nothing()
-        for batch in self._read():
-            self._gather(batch, self._action.labels, self._state.labels, wholes)
-        return Report(np.inf, wholes, self._own(coupling))
+        self._save_point()
+        sums = self._zero_sums()
+        for batch in self.read_batches():
+            self._add_sums(batch, self._action.labels, self._state.labels, sums)
+        return PassResult(np.inf, sums, self._polynomial(scales))
 
-    def sweep(self, wholes: Wholes, coupling: float, pairwise_steps: bool) -> Report:
-        """Visit all clips, batches and the clips of each in random order, as if nobody else moved.
+    def sweep(self, sums: FactorSums, scales: Scales, pairwise_steps: bool) -> PassResult:
+        """Block steps on all clips; batches, and clips within a batch, in random order.
 
-        wholes : F'Y of all clips of all shards.
+        sums : F'Y of all clips of all shards.
         """
-        self._remember()
-        self._action.make_room()
-        self._state.make_room()
-        here, mine = Wholes(wholes.action.copy(), wholes.state.copy()), self._nothing()
+        self._save_point()
+        for side in self._sides:
+            side.reserve_vertices()
+        total, own = FactorSums(sums.action.copy(), sums.state.copy()), self._zero_sums()
         gap = 0.0
-        for batch in self._read(shuffled=True):
+        for batch in self.read_batches(shuffled=True):
             first, last = batch.first, batch.last
-            action = self._action.at(first, last, batch.action, here.action)
-            state = self._state.at(first, last, batch.state, here.state)
+            action = self._action.iterate(first, last, batch.action, total.action)
+            state = self._state.iterate(first, last, batch.state, total.state)
             clips = self._rng.permutation(last - first)
-            gap += sweep(batch.action, batch.state, coupling, action, state, clips, pairwise_steps)
-            mine.action[:] += action.parts.sum(axis=0)
-            mine.state[:] += state.parts.sum(axis=0)
-        return Report(gap, mine, self._own(coupling))
-
-    def step(self, wholes: Wholes, coupling: float) -> Report:
-        """Go all the way to the oracle's labelling of every clip: a full Frank-Wolfe step's end."""
-        self._remember()
-        z, y = np.zeros_like(self._action.labels), np.zeros_like(self._state.labels)
-        mine, gap = self._nothing(), 0.0
-        for batch in self._read():
-            rows = self._rows(batch)
-            gap += self._targets(batch, wholes, coupling, z[rows[0]], y[rows[1]])
-            self._gather(batch, z, y, mine)
-        self._action.labels, self._state.labels = z, y
-        return Report(gap, mine, self._own(coupling))
-
-    def settle(self, share: float) -> None:
-        """Take back all but ``share`` of the way of the last pass."""
-        if share == 1.0:
-            return
-        for side, before in zip(self._sides, self._before, strict=True):
-            labels, vertices, weights, counts = before
-            if share == 0.0:
-                side.labels, side.vertices, side.weights, side.counts = before
-                continue
-            side.labels = labels + share * (side.labels - labels)
-            capacity = max(int((side.counts + counts).max(initial=1)), side.weights.shape[1])
-            more = ((0, 0), (0, capacity - side.weights.shape[1]))
-            side.vertices, side.weights = np.pad(side.vertices, more), np.pad(side.weights, more)
-            blend(
-                side.constraints.offsets, share, side.vertices, side.weights, side.counts,
-                vertices, weights, counts,
-            )  # fmt: skip
-
-    # --- looking ---------------------------------------------------------------------------------
-
-    def examine(self, wholes: Wholes, coupling: float) -> Examination:
-        """The gap at this point, and its rounding, which ``keep`` keeps."""
-        counts = len(self._action.labels), len(self._state.labels)
-        scores = np.empty((counts[0], 1)), np.empty((counts[1], 2))
-        labels = np.empty(counts[0], np.int8), np.empty(counts[1], np.int8)
-        gap = 0.0
-        rounded = self._nothing()
-        for batch in self._read():
-            z, y = self._rows(batch)
-            nowhere = np.zeros_like(scores[0][z]), np.zeros_like(scores[1][y])
-            gap += self._targets(batch, wholes, coupling, *nowhere)
-            scores[0][z] = products(batch.action.rows, wholes.action)
-            scores[1][y] = products(batch.state.rows, wholes.state)
-            labels[0][z], labels[1][y] = joint_rounding(
-                batch.action.constraints,
-                batch.state.constraints,
-                scores[0][z],
-                scores[1][y],
-                action_weight=1 / (2 * max(self._action.n_rows, 1)),
-                state_weight=1 / (2 * max(self._state.n_rows, 1)),
-                coupling=coupling,
+            gap += sweep(
+                batch.action, batch.state, scales.coupling, action, state, clips, pairwise_steps
             )
-            add(batch.action, one_hot(labels[0][z], 1), rounded.action)
-            add(batch.state, one_hot(labels[1][y], 2), rounded.state)
-        self._examined = (*labels, *scores)
-        here = self._ledger(self._action.labels, self._state.labels)
-        return Examination(gap, here, self.ledger(*labels), rounded)
+            own.action[:] += action.clip_sums.sum(axis=0)
+            own.state[:] += state.clip_sums.sum(axis=0)
+        return PassResult(gap, own, self._polynomial(scales))
 
-    def keep(self) -> None:
-        """Keep the rounding that was examined last."""
-        self._kept = self._examined
+    def step(self, sums: FactorSums, scales: Scales) -> PassResult:
+        """Move to the oracle's labelling of every clip: the end of a full Frank-Wolfe step."""
+        self._save_point()
+        z, y = np.zeros_like(self._action.labels), np.zeros_like(self._state.labels)
+        own, gap = self._zero_sums(), 0.0
+        for batch in self.read_batches():
+            rows = self._rows(batch)
+            more, targets = self._gap(batch, sums, scales)
+            gap += more
+            z[rows[0]], y[rows[1]] = one_hot(targets[0], 1), one_hot(targets[1], 2)
+            self._add_sums(batch, z, y, own)
+        self._action.labels, self._state.labels = z, y
+        return PassResult(gap, own, self._polynomial(scales))
 
-    def rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
+    def scale_step(self, step_size: float) -> None:
+        """Scale the last pass's step by ``step_size``, from 0 to 1."""
+        if step_size == 1.0:
+            return
+        for side, earlier in zip(self._sides, self._before, strict=True):
+            side.scale_step(earlier, step_size)
+
+    # --- evaluation ------------------------------------------------------------------------------
+
+    def evaluate(self, sums: FactorSums, scales: Scales) -> ShardEvaluation:
+        """The gap at this point, and its rounding, which :meth:`keep_rounding` keeps."""
+        counts = len(self._action.labels), len(self._state.labels)
+        found = np.empty((counts[0], 1)), np.empty((counts[1], 2))
+        labels = np.empty(counts[0], np.int8), np.empty(counts[1], np.int8)
+        rounded, gap = self._zero_sums(), 0.0
+        for batch in self.read_batches():
+            z, y = self._rows(batch)
+            gap += self._gap(batch, sums, scales)[0]
+            found[0][z] = scores(batch.action.rows, sums.action)
+            found[1][y] = scores(batch.state.rows, sums.state)
+            labels[0][z], labels[1][y] = joint_rounding(
+                batch.action.constraints, batch.state.constraints, found[0][z], found[1][y], scales
+            )
+            add_factor_sums(batch.action.rows, one_hot(labels[0][z], 1), rounded.action)
+            add_factor_sums(batch.state.rows, one_hot(labels[1][y], 2), rounded.state)
+        self._rounding = (*labels, *found)
+        here = self._terms(self._action.labels, self._state.labels)
+        return ShardEvaluation(gap, here, self.integer_terms(*labels), rounded)
+
+    def keep_rounding(self) -> None:
+        """Keep the rounding of the last evaluation."""
+        self._kept = self._rounding
+
+    def kept_rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
         """The labels (T,) and (M,) that were kept, and the scores (T, 1), (M, 2) behind them."""
         return self._kept
 
-    def ledger(self, action: Labels, state: Labels) -> Ledger:
-        """The ledger of integer labels (T,) and (M,)."""
-        return self._ledger(one_hot(action, 1), one_hot(state, 2))
+    def integer_terms(self, action: Labels, state: Labels) -> SeparableTerms:
+        """The separable terms of integer labels (T,) and (M,)."""
+        return self._terms(one_hot(action, 1), one_hot(state, 2))
 
-    def whole(self, kind: SideName, labels: Labels) -> Floats:
+    def factor_sums(self, name: SideName, labels: Labels) -> Floats:
         """F'Y of integer labels of one side, (K, 1 + d)."""
-        mine = getattr(self, f"_{kind}")
-        hot, whole = one_hot(labels, mine.n_states), np.zeros((mine.n_states, mine.width))
-        for rows, side in self._read_side(mine):
-            add(side, hot[rows], whole)
-        return whole
+        side = self._side(name)
+        y, sums = one_hot(labels, side.n_states), np.zeros((side.n_states, side.width))
+        for rows, batch in self._read_side(side):
+            add_factor_sums(batch.rows, y[rows], sums)
+        return sums
 
-    def held_out(self, kind: SideName, labels: Labels, whole: Floats) -> Floats:
-        """Scores (M, K) by classifiers learned without the clip (``held_out.py``).
+    def held_out_scores(self, name: SideName, labels: Labels, sums: Floats) -> Floats:
+        """Leave-one-clip-out scores (M, K) (``held_out.py``).
 
-        whole : F'Y of the same integer labels of all clips of all shards.
+        sums : F'Y of the integer labels of all clips of all shards.
         """
-        mine = getattr(self, f"_{kind}")
-        hot = one_hot(labels, mine.n_states)
-        found = np.empty_like(hot)
-        for rows, side in self._read_side(mine):
-            residual = hot[rows] - products(side.rows, whole)
-            found[rows] = scores_without_clip(side, hot[rows], residual)
+        side = self._side(name)
+        y = one_hot(labels, side.n_states)
+        found = np.empty_like(y)
+        for rows, batch in self._read_side(side):
+            residual = y[rows] - scores(batch.rows, sums)
+            found[rows] = scores_without_clip(batch, y[rows], residual)
         return found
 
     # --- inside ----------------------------------------------------------------------------------
@@ -239,11 +218,14 @@ class Shard:
     def _sides(self) -> tuple[ShardSide, ShardSide]:
         return self._action, self._state
 
+    def _side(self, name: SideName) -> ShardSide:
+        return self._action if name == "action" else self._state
+
     def _divide(self) -> list[tuple[int, int]]:
         filled = sum(4 * side.width * side.constraints.offsets for side in self._sides)
         return _batches(np.asarray(filled), self._batch_bytes)
 
-    def _read(self, shuffled: bool = False) -> Iterator[_Batch]:
+    def read_batches(self, shuffled: bool = False) -> Iterator[_Batch]:
         """All batches; while one is worked on, the next is read."""
         order = np.arange(len(self._batches))
         if shuffled and len(order) > 1:
@@ -251,9 +233,9 @@ class Shard:
 
         def load(position: int) -> _Batch:
             first, last = self._batches[order[position]]
-            room = self._rooms[position % 2]
-            action = self._action.side(first, last, room[0])
-            return _Batch(first, last, action, self._state.side(first, last, room[1]))
+            buffers = self._buffers[position % 2]
+            action = self._action.side(first, last, buffers[0])
+            return _Batch(first, last, action, self._state.side(first, last, buffers[1]))
 
         with ThreadPoolExecutor(1) as reader:
             coming = reader.submit(load, 0)
@@ -264,18 +246,20 @@ class Shard:
                 yield batch
 
     def _read_side(self, side: ShardSide) -> Iterator[tuple[slice, Side]]:
-        """One side alone: where a batch's rows stand, and the rows."""
-        room = side.room(self._batches)
+        """The batches of one side: the range of rows, and the rows."""
+        buffers = side.buffers(self._batches)
         for first, last in self._batches:
-            yield side.span(first, last), side.side(first, last, room)
+            yield side.span(first, last), side.side(first, last, buffers)
 
-    def _targets(
-        self, batch: _Batch, wholes: Wholes, coupling: float, z: Floats, y: Floats
-    ) -> float:
-        """Write the oracle's labels of a batch into z and y; the gap."""
-        rows = self._rows(batch)
-        here = self._action.labels[rows[0]], self._state.labels[rows[1]]
-        return _targets(batch.action, batch.state, coupling, *here, *wholes, z, y)
+    def _gap(
+        self, batch: _Batch, sums: FactorSums, scales: Scales
+    ) -> tuple[float, tuple[Labels, Labels]]:
+        """A batch's gap, and the oracle's labels of both sides."""
+        z, y = self._rows(batch)
+        here = self._action.labels[z], self._state.labels[y]
+        targets = np.empty(len(here[0]), np.int8), np.empty(len(here[1]), np.int8)
+        gap = duality_gap(batch.action, batch.state, scales.coupling, *here, *sums, *targets)
+        return gap, targets
 
     def _rows(self, batch: _Batch) -> tuple[slice, slice]:
         return (
@@ -283,45 +267,38 @@ class Shard:
             self._state.span(batch.first, batch.last),
         )
 
-    def _nothing(self) -> Wholes:
-        return Wholes(np.zeros((1, self._action.width)), np.zeros((2, self._state.width)))
+    def _zero_sums(self) -> FactorSums:
+        return FactorSums(np.zeros((1, self._action.width)), np.zeros((2, self._state.width)))
 
-    def _gather(self, batch: _Batch, action: Floats, state: Floats, wholes: Wholes) -> None:
-        """Add the batch's F'Y to ``wholes``."""
+    def _add_sums(self, batch: _Batch, z: Floats, y: Floats, sums: FactorSums) -> None:
+        """Add the batch's F'Y to ``sums``."""
         rows = self._rows(batch)
-        add(batch.action, action[rows[0]], wholes.action)
-        add(batch.state, state[rows[1]], wholes.state)
+        add_factor_sums(batch.action.rows, z[rows[0]], sums.action)
+        add_factor_sums(batch.state.rows, y[rows[1]], sums.state)
 
-    def _remember(self) -> None:
-        if not self._alone:
-            self._before = [
-                (side.labels.copy(), side.vertices.copy(), side.weights.copy(), side.counts.copy())
-                for side in self._sides
-            ]
+    def _save_point(self) -> None:
+        if not self._single:
+            self._before = [deepcopy(side.point) for side in self._sides]
 
-    def _ledger(self, z: Floats, y: Floats) -> Ledger:
-        return ledger_of(self._action.constraints, self._state.constraints, z, y)
+    def _terms(self, z: Floats, y: Floats) -> SeparableTerms:
+        return separable_terms(self._action.constraints, self._state.constraints, z, y)
 
-    def _own(self, coupling: float) -> tuple[float, float, float]:
-        """The objective without |F'Y|^2 along the way, as in :class:`Report`: from its values at
-        both ends and its curvature, d being bilinear."""
+    def _polynomial(self, scales: Scales) -> tuple[float, float, float]:
+        """Of :class:`PassResult`: from the values at both ends and the curvature, since d is
+        bilinear."""
         z, y = self._action.labels, self._state.labels
-        end = self._value(self._ledger(z, y), coupling)
-        if self._alone:
+        end = self._terms(z, y).value(scales)
+        if self._single:
             return end, 0.0, 0.0
-        z_before, y_before = (before[0] for before in self._before)
-        begin = self._value(self._ledger(z_before, y_before), coupling)
-        z_way, y_way = z - z_before, y - y_before
-        bent = replace(self._ledger(z_way, y_way), linear=(0.0, 0.0))
-        square = self._value(bent, coupling)
+        z_before, y_before = (before.labels for before in self._before)
+        begin = self._terms(z_before, y_before).value(scales)
+        bent = replace(self._terms(z - z_before, y - y_before), linear=(0.0, 0.0))
+        square = bent.value(scales)
         return begin, end - begin - square, square
-
-    def _value(self, ledger: Ledger, coupling: float) -> float:
-        return value_of(ledger, (self._action.n_rows, self._state.n_rows), coupling)
 
 
 def _batches(filled: Ints, size: int) -> list[tuple[int, int]]:
-    """Runs of clips that hold about ``size``; ``filled`` (N + 1,) counts what clips before hold."""
+    """Ranges of clips of about ``size`` bytes; ``filled`` (N + 1,) sums those of clips before."""
     batches, first, n_clips = [], 0, len(filled) - 1
     while first < n_clips:
         last = int(np.searchsorted(filled, filled[first] + size, side="right")) - 1
@@ -329,39 +306,3 @@ def _batches(filled: Ints, size: int) -> list[tuple[int, int]]:
         batches.append((first, last))
         first = last
     return batches
-
-
-@compiled_exactly
-def _targets(
-    action: Side,
-    state: Side,
-    coupling: float,
-    z: Floats,
-    y: Floats,
-    z_whole: Floats,
-    y_whole: Floats,
-    z_target: Floats,
-    y_target: Floats,
-) -> float:
-    """Write the oracle's answer for every clip into the targets; return the gap."""
-    gap = 0.0
-    for n in range(len(state.constraints.offsets) - 1):
-        pull = action_pull(action, state, n, y)
-        gap += _target(action, n, coupling, pull, z, z_whole, z_target)
-        pull = state_pull(action, state, n, z)
-        gap += _target(state, n, coupling, pull, y, y_whole, y_target)
-    return gap
-
-
-@compiled_exactly
-def _target(
-    side: Side, n: int, coupling: float, pull: Floats, labels: Floats, whole: Floats, target: Floats
-) -> float:
-    lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
-    if lo == hi:
-        return 0.0
-    gradient = block_gradient(side, labels, whole, n, coupling, pull)
-    found = np.empty(hi - lo, np.int8)
-    least = best_response(side, n, gradient, found)
-    target[lo:hi] = one_hot(found, labels.shape[1])
-    return inner_product(gradient, labels[lo:hi]) - least

@@ -1,7 +1,6 @@
-"""``cost.py`` on a device: the factorisation and the classifiers, by torch in float64.
+"""``cost.py`` on a GPU: factorisation and classifiers by torch, in float64.
 
-What comes back are the same arrays in the host's memory, where the solver's steps, one after
-another, are taken.
+Results are arrays in host memory, where the solver takes its steps.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ class HostAlgebra:
 
 
 class DeviceAlgebra(HostAlgebra):
-    """The same on a ``torch.device``; features are sent there once, and stay while this does."""
+    """The same on a ``torch.device``; features are copied there once and cached."""
 
     def __init__(self, device: Any) -> None:
         self._device = device
-        self._sent: dict[Any, tuple[npt.NDArray[Any], Any]] = {}
+        self._cache: dict[Any, tuple[npt.NDArray[Any], Any]] = {}
 
     def factorise(self, features: npt.NDArray[Any], ridge: float) -> ClusteringCost:
         m, d = features.shape
@@ -63,13 +62,13 @@ class DeviceAlgebra(HostAlgebra):
     def _on_device(self, features: npt.NDArray[Any]) -> Any:
         import torch
 
-        name = name_of(features)
-        if name not in self._sent:  # the array is kept alive, so that nothing else has its name
-            self._sent[name] = features, torch.tensor(features, device=self._device)
-        return self._sent[name][1]
+        key = name_of(features)
+        if key not in self._cache:  # with the array, so that its address is not reused
+            self._cache[key] = features, torch.tensor(features, device=self._device)
+        return self._cache[key][1]
 
     def _dense(self, centred: Any, ridge: float) -> Any:
-        """A itself; see ``cost.py`` for the lift."""
+        """A itself; the lift is explained in ``cost.py``."""
         import torch
 
         m = len(centred)
@@ -94,12 +93,12 @@ class DeviceAlgebra(HostAlgebra):
 
 
 def name_of(features: npt.NDArray[Any]) -> Any:
-    """What tells an array from all others as long as it is kept alive; its views of all are it."""
+    """A cache key: unique among arrays that are alive, equal for views of the whole array."""
     return features.ctypes.data, features.shape, features.strides, features.dtype.str
 
 
 def algebra_on(device: str) -> HostAlgebra:
-    """What factors on ``device``: "cpu" is SciPy, all else is torch's."""
+    """Of ``device``: "cpu" is SciPy, "cuda" torch."""
     return HostAlgebra() if device == "cpu" else DeviceAlgebra(solver_device(device))
 
 
@@ -113,7 +112,7 @@ def _cholesky(matrix: Any) -> Any:
 
 
 def _host(tensor: Any) -> Floats:
-    """A copy in memory of NumPy's own, which asks the system for large pages where it is large."""
+    """A copy in memory allocated by NumPy, which uses huge pages for large arrays."""
     import torch
 
     array = np.empty(tuple(tensor.shape))

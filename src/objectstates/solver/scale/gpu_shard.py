@@ -1,24 +1,23 @@
-"""A shard whose factor rows stay in the memory of a device: a GPU, or torch on the CPU.
+"""A shard whose factor rows are in device memory: a GPU, or the CPU by torch.
 
-What it is told and tells is what a ``disk_shard.Shard`` is told and tells;
-the problem, the schedule and the certificate are the same. What differs is a pass. There is no one
-after another on a GPU, so the clips of a mini-batch all move at once, as if the classifiers stood
-still. With w = F'Y held, the cost of labels Y is below
+It answers the same messages as a ``disk_shard.Shard``, for the same problem, schedule and
+certificate; a pass differs. All clips of a mini-batch move at once, at fixed classifiers. With
+w = F'Y fixed, the objective of labels Y is below
 
     (|Y - F w|^2 - |w|^2) / 2M  +  linear  +  coupling,        since A = I - F F' <= I,
 
-and equal to it where Y is: lowering this bound lowers the objective at least as much. It is a sum
-over clips, so each clip takes a few Frank-Wolfe steps on its own part (``padded.visit``), first
-for the action and then for the states, and the objective never rises however many clips move at
-once. Each step gains in proportion to the square of the gap that it meets, so the gaps met tend to
-0 and limit points are stationary points of the relaxed problem (optima where it is convex): the
-guarantee of block-coordinate Frank-Wolfe, with A_nn replaced by I. The two are alike where there
-are many more rows than features, as here; where there are not, the solver in memory is for that.
+with equality at the current Y: a step that lowers this bound lowers the objective at least as much.
+The bound is a sum over clips, so each clip takes a few Frank-Wolfe steps on its own summand
+(``batched_torch.frank_wolfe_steps``), first for the action and then for the states, and the
+objective never rises however many clips move at once. A step gains in proportion to the square of
+its gap, so the gaps tend to 0 and limit points are stationary points of the relaxed problem (optima
+where it is convex): the guarantee of block-coordinate Frank-Wolfe, with A_nn replaced by I. Both
+are alike where there are many more rows than features; elsewhere the solver in memory is better.
 
-A pass reads the rows once for the scores of all labels, and of the rows whose labels changed once
-more for the new w. Visits to clips hide behind that (``ResidentShard._move``); a pass is recorded
-once and then asked for as one (``queues.py``), told all it must know in one copy, and tells in one.
-Rows are float32 where a shard's on disk are; sums and all else are float64.
+A pass reads all rows once for the scores, and the rows whose labels changed once more for the new
+w. The steps overlap with that (``GpuShard._step_batch``). A pass is captured as a CUDA graph
+(``cuda_streams.py``), with one small copy to the device and one back. Rows are float32 where those
+of a shard on disk are; sums and all else are float64.
 """
 
 from __future__ import annotations
@@ -26,47 +25,49 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from objectstates.base.choices import SideName
-from objectstates.solver.block_steps import STEPS_PER_VISIT
+from objectstates.solver.block_steps import STEPS_PER_BLOCK
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
-from objectstates.solver.problem import one_hot
-from objectstates.solver.scale import batched_torch as padded
+from objectstates.solver.problem import Scales, one_hot
+from objectstates.solver.scale import batched_torch
 from objectstates.solver.scale.batched_torch import (
     Tensor,
     cheapest_paths,
+    inner_products,
     labels_of,
-    least_costs,
+    path_values,
     round_jointly,
-    weigh,
 )
-from objectstates.solver.scale.cuda_streams import Queues, Recorder
-from objectstates.solver.scale.gpu_buffers import Desk
-from objectstates.solver.scale.gpu_rows import ResidentSide, joined_labels, tools_for
+from objectstates.solver.scale.cuda_streams import GraphCache, Streams
+from objectstates.solver.scale.gpu_rows import GpuSide, Part, kernels_for
 from objectstates.solver.scale.moments import FeatureRows, Moments, Whitening
 from objectstates.solver.scale.shard_messages import (
-    Examination,
-    Ledger,
-    Report,
-    Wholes,
-    ledger_of,
-    value_of,
+    FactorSums,
+    PassResult,
+    SeparableTerms,
+    ShardEvaluation,
+    separable_terms,
 )
 
-MINI_BATCHES = 1  # of clips, at least; more where padded tensors would grow too large
-_PADDED = 2**25  # entries of clips x tracklets x chunks in a mini-batch
+MINI_BATCHES = 1  # at least; more leave less work to overlap, and save no passes (docs/scale.md)
+PARTS = 4  # of a mini-batch, at most: rows of some are read during the steps of others
+_MIN_CLIPS = 4096  # in a part: steps of fewer clips take as long
+_ENTRIES = 2**25  # clips x tracklets x chunks of a mini-batch: 256 MB for a float64 tensor
+
+Pair = tuple[Part, Part]
+"""The same clips' action and states."""
 
 
-class ResidentShard:
-    """Clips one after another with their rows on a device, and where the solver stands on them.
+class GpuShard:
+    """Clips with their rows on a device, and a current relaxed point.
 
     action, state : the constraints of both sides of these clips, and their features.
     device : a ``torch.device``.
-    alone : there is no other shard: passes need not be taken back, nor their way be remembered.
+    single : there is no other shard, so that steps are never scaled, and need not be undone.
     """
 
     def __init__(
@@ -75,330 +76,360 @@ class ResidentShard:
         state: tuple[Constraints, FeatureRows],
         device: Any,
         *,
-        alone: bool = True,
+        single: bool = True,
         mini_batches: int = MINI_BATCHES,
     ) -> None:
-        self._alone, self._tools = alone, tools_for(device)
-        self._batches = mini_batches_of(action[0], state[0], mini_batches)
-        self._action = ResidentSide(*action, self._batches, device)
-        self._state = ResidentSide(*state, self._batches, device)
-        self._sides = [side for side in (self._action, self._state) if side.present]
-        self._queues = Queues(device)
-        self._recorder = Recorder(alone and self._tools is not padded)
+        self._single, self._kernels = single, kernels_for(device)
+        batches = [_parts_of(x) for x in mini_batches_of(action[0], state[0], mini_batches)]
+        self._action = GpuSide(*action, batches, device)
+        self._state = GpuSide(*state, batches, device)
+        self.sides = self._action, self._state
+        self._present = [side for side in self.sides if side.present]
+        self._streams = Streams(device)
+        captured = single and device.type == "cuda" and self._kernels is not batched_torch
+        self._graphs = GraphCache(captured)
 
     # --- once ------------------------------------------------------------------------------------
 
     def measure(self, action_shift: Floats, state_shift: Floats) -> tuple[Moments, Moments]:
-        """Bring the features to the device, and tell the moments of both sides."""
+        """Copy the features to the device; returns the moments of both sides."""
         return self._action.measure(action_shift), self._state.measure(state_shift)
 
     def prepare(self, action: Whitening, state: Whitening) -> None:
-        """Turn features into factor rows, where they are."""
+        """Turn features into factor rows."""
         self._action.prepare(action)
         self._state.prepare(state)
-        self._recorder.forget()
-        self._desk = Desk(self._action, self._state)
+        self._graphs.clear()
+        self._buffers = PassBuffers(*self.sides)
 
     def close(self) -> None:
-        """Let go of the device's memory."""
-        self._recorder.forget()
+        """Free the device memory."""
+        self._graphs.clear()
         self._action.close()
         self._state.close()
 
     # --- passes ----------------------------------------------------------------------------------
 
-    def start(self, seed: int | tuple[int, ...], coupling: float) -> Report:
-        """Stand at the random labelling that a shard on disk would start from."""
+    def start(self, seed: int | tuple[int, ...], scales: Scales) -> PassResult:
+        """Go to the random labelling that a shard on disk would start from."""
         self._rng = np.random.default_rng(seed)
-        for side in (self._action, self._state):
+        for side in self.sides:
             side.start(self._rng.standard_normal(side.constraints.linear.shape))
-        self._mine = {
-            side: np.zeros((side.n_states, side.width)) for side in (self._action, self._state)
-        }
-        tally = _Tally(self)
-        for b in range(len(self._batches)):
-            for side in self._sides:
-                self._mine[side] += side.sums(b, side.labels(b)).cpu().numpy()
-            tally.add(b, self._action.labels(b), self._state.labels(b))
-        self._remember()
-        own = value_of(tally.totals()[1], self._counts, coupling), 0.0, 0.0
-        return Report(np.inf, self._wholes(), own)
+        self._own = {side: np.zeros((side.n_states, side.width)) for side in self.sides}
+        for side in self._present:
+            for part in side.parts:
+                self._own[side] += side.part_sums(part, part.labels).cpu().numpy()
+        self._save_point()
+        terms = self._terms(self._separable(x, x[0].labels, x[1].labels) for x in self._pairs)
+        return PassResult(np.inf, self.own_sums, (terms.value(scales), 0.0, 0.0))
 
-    def sweep(self, wholes: Wholes, coupling: float, pairwise_steps: bool) -> Report:
-        """Visit all clips, mini-batch by mini-batch in random order, as if nobody else moved.
+    def sweep(self, sums: FactorSums, scales: Scales, pairwise_steps: bool) -> PassResult:
+        """Steps in all clips, mini-batch by mini-batch in random order; other shards are fixed.
 
-        wholes : F'Y of all clips of all shards.
+        sums : F'Y of all clips of all shards.
         """
-        self._remember()
-        self._desk.put(wholes, coupling)
-        for b in self._rng.permutation(len(self._batches)).tolist():
-            self._recorder.run((b, pairwise_steps), partial(self._move, b, pairwise_steps))
-        told = self._desk.take()
-        for side, begin in zip((self._action, self._state), wholes, strict=True):
-            self._mine[side] = self._mine[side] + (told[side].whole - begin)
-        action, state = told[self._action], told[self._state]
-        # The states are visited after the action: only they know the disorder with both.
-        ledger = Ledger(
-            (action.square, state.square), (action.linear, state.linear), state.disorder
+        self._save_point()
+        self._buffers.upload(sums, scales.coupling)
+        for b in self._rng.permutation(len(self._state.batches)).tolist():
+            self._graphs.run((b, pairwise_steps), partial(self._step_batch, b, pairwise_steps))
+        results = self._buffers.download()
+        for side, result, before in zip(self.sides, results, sums, strict=True):
+            self._own[side] = self._own[side] + (result.sums - before)
+        action, state = results
+        # The states' steps come after the action's: their distortion is that of both.
+        terms = SeparableTerms(
+            (action.square, state.square), (action.linear, state.linear), state.distortion
         )
-        gap = sum(told[side].gap / side.n_rows for side in self._sides)
-        return self._report(gap, ledger, coupling)
+        gap = sum(x.gap / s.n_rows for s, x in zip(self.sides, results, strict=True) if s.present)
+        return self._result(gap, terms, scales)
 
-    def _move(self, b: int, pairwise_steps: bool) -> None:
-        """Let all clips of a mini-batch move by the classifiers on the desk; then change those.
+    def _step_batch(self, b: int, pairwise_steps: bool) -> None:
+        """Steps in all clips of a mini-batch at the buffers' classifiers, then their update.
 
-        Reading rows takes what the device's memory takes; visiting clips, a long chain of short
-        steps, leaves it idle. So while some of the clips are visited, rows of others are read.
+        Scores and sums are bound by memory bandwidth; steps, a long chain of short operations,
+        leave it idle. So the steps of some parts run while rows of others are read.
         """
-        queues, desk, last = self._queues, self._desk, self._sides[-1]
-        visits: dict[ResidentSide, list[tuple[Tensor, Tensor]]] = {s: [] for s in self._sides}
-        sums: dict[ResidentSide, list[Tensor]] = {s: [] for s in self._sides}
-        begun = queues.mark()
+        streams, buffers, last = self._streams, self._buffers, self._present[-1]
+        steps: dict[GpuSide, list[tuple[Tensor, Tensor]]] = {s: [] for s in self._present}
+        sums: dict[GpuSide, list[Tensor]] = {s: [] for s in self._present}
+        begun = streams.record_event()
         scores, scored, moved, summed = [], [], [], []
-        for part in last.parts[b]:
-            scores.append(last.scores(part.rows, desk.wholes[last]))
-            scored.append(queues.mark())
+        for part in last.batches[b]:
+            scores.append(last.scores(part.rows, buffers.sums[last]))
+            scored.append(streams.record_event())
         for n in range(len(scores)):
-            with queues.beside(n, begun, urgent=True):
-                for side in self._sides[:-1]:
-                    own = side.scores(side.parts[b][n].rows, desk.wholes[side])
-                    visits[side].append(self._visit(side, b, n, own, pairwise_steps))
-                queues.wait(scored[n])
-                visits[last].append(self._visit(last, b, n, scores[n], pairwise_steps))
-                moved.append(queues.mark())
+            with streams.side_stream(n, begun, urgent=True):
+                for side in self._present[:-1]:
+                    own = side.scores(side.batches[b][n].rows, buffers.sums[side])
+                    steps[side].append(self._steps(side, b, n, own, pairwise_steps))
+                streams.wait(scored[n])
+                steps[last].append(self._steps(last, b, n, scores[n], pairwise_steps))
+                moved.append(streams.record_event())
         for n in range(len(scores)):
-            with queues.beside(n, moved[n], scored[-1]):
-                for side in self._sides:
-                    rows, (changes, _) = side.parts[b][n].rows, visits[side][n]
-                    sums[side].append(side.sums_of(rows, changes))
-                summed.append(queues.mark())
-        queues.wait(*moved)
-        for side in self._sides:
-            desk.facts[side] += sum_of(facts for _, facts in visits[side])
-        queues.wait(*summed)
-        for side in self._sides:
-            desk.wholes[side] += sum_of(sums[side])
+            with streams.side_stream(n, moved[n], scored[-1]):
+                for side in self._present:
+                    change, _ = steps[side][n]
+                    sums[side].append(side.factor_sums(side.batches[b][n].rows, change))
+                summed.append(streams.record_event())
+        streams.wait(*moved)
+        for side in self._present:
+            buffers.results[side] += _sum(results for _, results in steps[side])
+        streams.wait(*summed)
+        for side in self._present:
+            buffers.sums[side] += _sum(sums[side])
 
-    def _visit(
-        self, side: ResidentSide, b: int, n: int, scores: Tensor, pairwise_steps: bool
+    def _steps(
+        self, side: GpuSide, b: int, n: int, scores: Tensor, pairwise_steps: bool
     ) -> tuple[Tensor, Tensor]:
-        """Let the clips of a part move: the changes of labels (rows, K), and (4,) facts."""
-        found: tuple[Tensor, Tensor] = self._tools.visit(
-            side.parts[b][n].padded,
+        """Steps in part n of a mini-batch: the changes of labels (rows, K), and results (4,)."""
+        part = side.batches[b][n]
+        found: tuple[Tensor, Tensor] = self._kernels.frank_wolfe_steps(
+            part.clips,
             scores,
-            self._pull_on_part(b, n, side),
-            side.flows[b][n],
-            weights=self._desk.weights[side],
-            steps=STEPS_PER_VISIT,
+            self._distortion((self._action.batches[b][n], self._state.batches[b][n]), side),
+            part.flow,
+            weights=self._buffers.weights[side],
+            steps=STEPS_PER_BLOCK,
             pairwise=pairwise_steps,
         )
         return found
 
-    def step(self, wholes: Wholes, coupling: float) -> Report:
-        """Go all the way to the oracle's labelling of every clip: a full Frank-Wolfe step's end."""
-        self._remember()
-        here = dict(zip((self._action, self._state), wholes, strict=True))
-        tally = _Tally(self)
-        for b in range(len(self._batches)):
-            pulls = {side: self._pull(b, side) for side in self._sides}
-            for side in self._sides:
-                costs = side.costs(b, side.whole(here[side]), coupling, pulls[side])
-                labels, of = side.labels(b), side.padded[b]
-                least, path = cheapest_paths(costs + labels, of.before, of.closed)
-                tally.add_gaps(side, weigh(costs + labels, labels) - least)
-                side.stand(b, path)
-                change = side.sums(b, side.labels(b) - labels)
-                self._mine[side] = self._mine[side] + change.cpu().numpy()
-            tally.add(b, self._action.labels(b), self._state.labels(b))
-        return self._report(*tally.totals(), coupling)
+    def step(self, sums: FactorSums, scales: Scales) -> PassResult:
+        """Move to the oracle's labelling of every clip: the end of a full Frank-Wolfe step."""
+        self._save_point()
+        totals = [side.on_device(x) for side, x in zip(self.sides, sums, strict=True)]
+        gaps, terms = [], []
+        for pair in self._pairs:
+            gradients = [self._gradient(pair, k, totals[k], scales)[1] for k in range(2)]
+            for part, side, gradient in zip(pair, self.sides, gradients, strict=True):
+                if side.present:
+                    clips, labels = part.clips, part.labels
+                    least, path = cheapest_paths(gradient, clips.before, clips.blocked)
+                    gaps.append((inner_products(gradient, labels) - least).sum() / side.n_rows)
+                    part.flow.copy_(path)
+                    change = side.part_sums(part, part.labels - labels)
+                    self._own[side] = self._own[side] + change.cpu().numpy()
+            terms.append(self._separable(pair, pair[0].labels, pair[1].labels))
+        return self._result(float(_sum(gaps)), self._terms(terms), scales)
 
-    def settle(self, share: float) -> None:
-        """Take back all but ``share`` of the way of the last pass."""
-        if share == 1.0:
+    def scale_step(self, step_size: float) -> None:
+        """Scale the last pass's step by ``step_size``, from 0 to 1."""
+        if step_size == 1.0:
             return
-        for side in self._sides:
-            flows, mine = self._before[side]
-            for old, new in zip(chain(*flows), chain(*side.flows), strict=True):
-                new.copy_(old + share * (new - old))
-            self._mine[side] = mine + share * (self._mine[side] - mine)
+        for side in self._present:
+            flows, own = self._before[side]
+            for part, before in zip(side.parts, flows, strict=True):
+                part.flow.copy_(before + step_size * (part.flow - before))
+            self._own[side] = own + step_size * (self._own[side] - own)
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- evaluation ------------------------------------------------------------------------------
 
-    def examine(self, wholes: Wholes, coupling: float) -> Examination:
-        """The gap at this point, and its rounding, which ``keep`` keeps."""
-        here, rounded = _Tally(self), _Tally(self)
-        given = dict(zip((self._action, self._state), wholes, strict=True))
-        found: dict[ResidentSide, list[Tensor]] = {self._action: [], self._state: []}
-        total = {side: side.whole(0.0 * self._mine[side]) for side in found}
-        for b in range(len(self._batches)):
+    def evaluate(self, sums: FactorSums, scales: Scales) -> ShardEvaluation:
+        """The gap at this point, and its rounding, which :meth:`keep_rounding` keeps."""
+        totals = [side.on_device(x) for side, x in zip(self.sides, sums, strict=True)]
+        rounded_sums = [x.new_zeros(x.shape) for x in totals]
+        gaps, here, rounded = [], [], []
+        found: tuple[list[Tensor], ...] = [], [], [], []  # labels and scores of both sides
+        for pair in self._pairs:
             costs = []
-            for side in (self._action, self._state):
-                of, labels = side.padded[b], side.labels(b)
-                scores = side.spread_scores(b, side.whole(given[side]))
-                weight = 1 / (2 * max(side.n_rows, 1))
-                costs.append(weight * (1 - 2 * scores) + of.linear)
-                found[side].append(scores)
+            for k, (part, side) in enumerate(zip(pair, self.sides, strict=True)):
+                scores, gradient = self._gradient(pair, k, totals[k], scales)
+                costs.append(scales.rounding_weights[k] * (1 - 2 * scores) + part.clips.linear)
+                found[2 + k].append(scores)
                 if side.present:
-                    pull = self._pull(b, side)
-                    cost = of.linear if pull is None else of.linear + coupling * pull
-                    gradient = side.n_rows * cost - scores + labels
-                    least, _ = least_costs(gradient, of.before, of.closed)
-                    here.add_gaps(side, weigh(gradient, labels) - least)
-            here.add(b, self._action.labels(b), self._state.labels(b))
-            integers = round_jointly(
-                self._action.padded[b], self._state.padded[b], costs[0], costs[1], coupling
+                    least = path_values(gradient, part.clips.before, part.clips.blocked)[-1, -1]
+                    gap = (inner_products(gradient, part.labels) - least).sum()
+                    gaps.append(gap / side.n_rows)
+            here.append(self._separable(pair, pair[0].labels, pair[1].labels))
+            labels = round_jointly(
+                pair[0].clips, pair[1].clips, costs[0], costs[1], scales.coupling
             )
-            rounded.add(b, *integers)
-            for side, labels in zip(found, integers, strict=True):
-                found[side][b] = (labels, found[side][b])
+            rounded.append(self._separable(pair, *labels))
+            for k, side in enumerate(self.sides):
+                found[k].append(labels[k])
                 if side.present:
-                    total[side] += side.sums(b, labels)
-        self._examined = found
-        return Examination(
-            *here.totals(),
-            rounded.totals()[1],
-            Wholes(*(total[side].cpu().numpy() for side in found)),
+                    rounded_sums[k] += side.part_sums(pair[k], labels[k])
+        self._rounding = found
+        return ShardEvaluation(
+            float(_sum(gaps)),
+            self._terms(here),
+            self._terms(rounded),
+            FactorSums(*(x.cpu().numpy() for x in rounded_sums)),
         )
 
-    def keep(self) -> None:
-        """Keep the rounding that was examined last."""
-        self._kept = self._examined
+    def keep_rounding(self) -> None:
+        """Keep the rounding of the last evaluation."""
+        self._kept = self._rounding
 
-    def rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
+    def kept_rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
         """The labels (T,) and (M,) that were kept, and the scores (T, 1), (M, 2) behind them."""
-        labels, scores = [], []
-        for side, found in self._kept.items():
-            hot = side.gather([labels for labels, _ in found])
-            labels.append((hot @ np.arange(1, side.n_states + 1)).astype(np.int8))
-            scores.append(side.gather([scores for _, scores in found]))
-        return labels[0], labels[1], scores[0], scores[1]
+        z, y, action_scores, state_scores = (
+            side.unpad(x) for side, x in zip(2 * self.sides, self._kept, strict=True)
+        )
+        states = (y @ np.arange(1, 3)).astype(np.int8)
+        return z[:, 0].astype(np.int8), states, action_scores, state_scores
 
-    def ledger(self, action: Labels, state: Labels) -> Ledger:
-        """The ledger of integer labels (T,) and (M,)."""
+    def integer_terms(self, action: Labels, state: Labels) -> SeparableTerms:
+        """The separable terms of integer labels (T,) and (M,)."""
         z, y = one_hot(action, 1), one_hot(state, 2)
-        return ledger_of(self._action.constraints, self._state.constraints, z, y)
+        return separable_terms(self._action.constraints, self._state.constraints, z, y)
 
-    def whole(self, kind: SideName, labels: Labels) -> Floats:
+    def factor_sums(self, name: SideName, labels: Labels) -> Floats:
         """F'Y of integer labels of one side, (K, 1 + d)."""
-        side: ResidentSide = getattr(self, f"_{kind}")
-        return np.asarray(side.sums_of(slice(None), side.hot(labels)).cpu().numpy())
+        side = self._action if name == "action" else self._state
+        return np.asarray(side.factor_sums(slice(None), side.one_hot(labels)).cpu().numpy())
 
-    def held_out(self, kind: SideName, labels: Labels, whole: Floats) -> Floats:
-        """Scores (M, K) by classifiers learned without the clip (``held_out.py``).
+    def held_out_scores(self, name: SideName, labels: Labels, sums: Floats) -> Floats:
+        """Leave-one-clip-out scores (M, K) (``held_out.py``).
 
-        whole : F'Y of the same integer labels of all clips of all shards.
+        sums : F'Y of the integer labels of all clips of all shards.
         """
-        side: ResidentSide = getattr(self, f"_{kind}")
-        return side.without_clip(labels, whole)
+        side = self._action if name == "action" else self._state
+        return side.held_out_scores(labels, sums)
 
     # --- inside ----------------------------------------------------------------------------------
 
     @property
-    def _counts(self) -> tuple[int, int]:
-        return self._action.n_rows, self._state.n_rows
+    def _pairs(self) -> list[Pair]:
+        return list(zip(self._action.parts, self._state.parts, strict=True))
 
-    def _wholes(self) -> Wholes:
+    @property
+    def own_sums(self) -> FactorSums:
         """F'Y of these clips alone."""
-        return Wholes(self._mine[self._action], self._mine[self._state])
+        return FactorSums(self._own[self._action], self._own[self._state])
 
-    def _pull(self, b: int, on: ResidentSide) -> Tensor | None:
-        """What the other side of the clips does to one, where they stand; None without it."""
-        if len(self._sides) < 2:
+    def _gradient(self, pair: Pair, k: int, sums: Tensor, scales: Scales) -> tuple[Tensor, Tensor]:
+        """Side k's scores, and the gradient of h in units of 1/M, both (K, m, N); sums : F'Y."""
+        side, part = self.sides[k], pair[k]
+        scores = part.clips.pad(side.scores(part.rows, sums))
+        distortion = self._distortion(pair, side)
+        costs = part.clips.linear
+        if distortion is not None:
+            costs = costs + scales.coupling * distortion
+        return scores, side.n_rows * costs - scores + part.labels
+
+    def _distortion(self, pair: Pair, side: GpuSide) -> Tensor | None:
+        """The derivative of d by one side's labels (K, m, N); None without the other side."""
+        action, state = pair
+        if len(self._present) < 2:
             return None
-        state, action = self._state.padded[b], self._action.padded[b]
-        if on is self._action:
-            return self._tools.pulls_on_action(state, action, self._state.labels(b))
-        return self._tools.pulls_on_states(state, action, self._action.labels(b))
+        if side is self._action:
+            return self._kernels.action_distortion(state.clips, action.clips, state.labels)
+        return self._kernels.state_distortion(state.clips, action.clips, action.labels)
 
-    def _pull_on_part(self, b: int, n: int, on: ResidentSide) -> Tensor | None:
-        """The same of a part of a mini-batch."""
-        if len(self._sides) < 2:
-            return None
-        state, action = self._state.parts[b][n].padded, self._action.parts[b][n].padded
-        if on is self._action:
-            return self._tools.pulls_on_action(state, action, labels_of(self._state.flows[b][n]))
-        return self._tools.pulls_on_states(state, action, labels_of(self._action.flows[b][n]))
+    def _separable(self, pair: Pair, z: Tensor, y: Tensor) -> Tensor:
+        """(5,) of labels (1, T, N) and (2, M, N): |Z|^2, |Y|^2, linear costs of both, and d."""
+        import torch
 
-    def _disorder(self, b: int, action: Tensor, state: Tensor) -> Tensor:
-        """d of labels (1, T, N) and (2, M, N), in seconds."""
-        if len(self._sides) < 2:
-            return state.new_zeros(())
-        of = self._state.padded[b], self._action.padded[b]
-        return (self._tools.pulls_on_states(*of, action) * state).sum()
+        action, state = pair
+        distortion = y.new_zeros(())
+        if len(self._present) == 2:
+            distortion = (self._kernels.state_distortion(state.clips, action.clips, z) * y).sum()
+        linear = [
+            inner_products(part.clips.linear, x).sum() for part, x in ((action, z), (state, y))
+        ]
+        return torch.stack([z.square().sum(), y.square().sum(), *linear, distortion])
 
-    def _remember(self) -> None:
-        if not self._alone:
+    @staticmethod
+    def _terms(parts: Iterable[Tensor]) -> SeparableTerms:
+        z, y, z_linear, y_linear, distortion = _sum(parts).tolist()
+        return SeparableTerms((z, y), (z_linear, y_linear), distortion)
+
+    def _save_point(self) -> None:
+        if not self._single:
             self._before = {
-                side: ([[flow.clone() for flow in flows] for flows in side.flows], self._mine[side])
-                for side in self._sides
+                side: ([part.flow.clone() for part in side.parts], self._own[side])
+                for side in self.sides
             }
 
-    def _report(self, gap: float, ledger: Ledger, coupling: float) -> Report:
-        """The objective without |F'Y|^2 along the way follows from its values at both ends and its
-        curvature, d being bilinear."""
-        end = value_of(ledger, self._counts, coupling)
-        own = end, 0.0, 0.0
-        if not self._alone:
-            first, way = _Tally(self), _Tally(self)
-            for b in range(len(self._batches)):
-                before = [
-                    joined_labels(self._before[side][0][b]) if side.present else side.labels(b)
-                    for side in (self._action, self._state)
-                ]
-                first.add(b, *before)
-                way.add(b, self._action.labels(b) - before[0], self._state.labels(b) - before[1])
-            begin = value_of(first.totals()[1], self._counts, coupling)
-            bent = replace(way.totals()[1], linear=(0.0, 0.0))
-            square = value_of(bent, self._counts, coupling)
-            own = begin, end - begin - square, square
-        return Report(gap, self._wholes(), own)
+    def _result(self, gap: float, terms: SeparableTerms, scales: Scales) -> PassResult:
+        """The polynomial follows from the values at both ends and the curvature, since d is
+        bilinear."""
+        end = terms.value(scales)
+        if self._single:
+            return PassResult(gap, self.own_sums, (end, 0.0, 0.0))
+        flows = zip(*(self._before[side][0] for side in self.sides), strict=True)
+        before = [tuple(map(labels_of, pair)) for pair in flows]
+        moves = list(zip(self._pairs, before, strict=True))
+        begin = self._terms(self._separable(x, *old) for x, old in moves).value(scales)
+        bent = self._terms(
+            self._separable(x, x[0].labels - z, x[1].labels - y) for x, (z, y) in moves
+        )
+        square = replace(bent, linear=(0.0, 0.0)).value(scales)
+        return PassResult(gap, self.own_sums, (begin, end - begin - square, square))
 
 
-class _Tally:
-    """Sums over mini-batches, on the device until they are asked for."""
+class SideResult(NamedTuple):
+    """Of one side after a pass.
 
-    def __init__(self, shard: ResidentShard) -> None:
+    gap : the sum of the clips' gaps before their steps, in units of 1/M. square, linear,
+    distortion : |Y|^2, the linear cost and d of the labels. sums : F'Y, (K, 1 + d).
+    """
+
+    gap: float
+    square: float
+    linear: float
+    distortion: float
+    sums: Floats
+
+
+class PassBuffers:
+    """Inputs and outputs of a pass: one tensor on the device, and its page-locked copy on the host.
+
+    weights, results, sums : of a side, the weights (2,) of its costs, the summed results (4,) of
+        its steps, and F'Y (K, 1 + d); views that stay in place for captured graphs.
+    """
+
+    def __init__(self, *sides: GpuSide) -> None:
         import torch
 
-        self._shard = shard
-        self._sums: Tensor = torch.zeros(6, dtype=torch.float64, device=shard._state.device)
+        sizes = [6 + side.n_states * side.width for side in sides]
+        device = sides[0].device
+        self._sides = sides
+        self._device = torch.zeros(sum(sizes), dtype=torch.float64, device=device)
+        self._host = torch.zeros(sum(sizes), dtype=torch.float64, pin_memory=device.type == "cuda")
+        self._host_views = np.split(self._host.numpy(), np.cumsum(sizes)[:-1])
+        self.weights, self.results, self.sums = {}, {}, {}
+        for side, view in zip(sides, self._device.split(sizes), strict=True):
+            self.weights[side], self.results[side] = view[:2], view[2:6]
+            self.sums[side] = view[6:].view(side.n_states, side.width)
 
-    def add(self, b: int, action: Tensor, state: Tensor) -> None:
-        """Count labels (1, T, N) and (2, M, N) of a mini-batch."""
-        import torch
+    def upload(self, sums: FactorSums, coupling: float) -> None:
+        """Set the inputs: F'Y of all clips, and the weights of linear costs and distortion."""
+        for side, view, values in zip(self._sides, self._host_views, sums, strict=True):
+            view[:2], view[2:6], view[6:] = (side.n_rows, side.n_rows * coupling), 0, values.ravel()
+        self._device.copy_(self._host, non_blocking=True)
 
-        shard = self._shard
-        linear = [
-            torch.where(labels != 0, labels * side.padded[b].linear, 0.0).sum()
-            for side, labels in ((shard._action, action), (shard._state, state))
-        ]
-        squares = action.square().sum(), state.square().sum()
-        disorder = shard._disorder(b, action, state)
-        self._sums[1:] += torch.stack([*squares, *linear, disorder])
-
-    def add_gaps(self, side: ResidentSide, gaps: Tensor) -> None:
-        """Count gaps (N,) in units of 1/M."""
-        self._sums[0] += gaps.sum() / side.n_rows
-
-    def totals(self) -> tuple[float, Ledger]:
-        """The gap and the ledger."""
-        gap, z, y, z_linear, y_linear, disorder = self._sums.tolist()
-        return gap, Ledger((z, y), (z_linear, y_linear), disorder)
-
-
-def sum_of(tensors: Iterable[Tensor]) -> Tensor:
-    """In the order given, whenever each of them was done."""
-    import torch
-
-    return torch.stack(list(tensors)).sum(0)
+    def download(self) -> list[SideResult]:
+        """Wait for the device; the results of both sides."""
+        self._host.copy_(self._device)
+        results = []
+        for side, view in zip(self._sides, self._host_views, strict=True):
+            gap, square, linear, distortion = view[2:6].tolist()
+            sums = view[6:].reshape(side.n_states, side.width).copy()
+            results.append(SideResult(gap, square, linear, distortion, sums))
+        return results
 
 
 def mini_batches_of(action: Constraints, state: Constraints, at_least: int) -> list[Ints]:
-    """Clips of about the same number of rows together, in runs of about as many rows each."""
+    """Clips of about the same number of rows together, in ranges of about equal padded size."""
     chunks, tracklets = np.diff(action.offsets), np.diff(state.offsets)
     order = np.lexsort((chunks, tracklets))
     area = np.maximum(chunks, 1) * np.maximum(tracklets, 1)
     filled = np.cumsum(area[order])
-    count = max(at_least, -(-int(filled[-1]) // _PADDED))
+    count = max(at_least, -(-int(filled[-1]) // _ENTRIES))
     cuts = np.searchsorted(filled, np.linspace(0, filled[-1], count + 1)[1:-1])
     return [part for part in np.split(order, np.unique(cuts)) if len(part)]
+
+
+def _parts_of(clips: Ints) -> list[Ints]:
+    """A mini-batch's clips in ranges of about equal number."""
+    count = min(max(len(clips) // _MIN_CLIPS, 1), PARTS)
+    return np.split(clips, np.linspace(0, len(clips), count + 1).astype(int)[1:-1])
+
+
+def _sum(tensors: Iterable[Tensor]) -> Tensor:
+    """The sum in the order given, for the same bits in every run."""
+    import torch
+
+    return torch.stack(list(tensors)).sum(0)

@@ -1,0 +1,119 @@
+"""Assembling results: columns, summaries, and the fitted attributes that follow from a result."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from objectstates.base.choices import SideName
+from objectstates.data.corpus import Corpus
+from objectstates.data.result import Result
+from objectstates.discovery.labelling import Labelling
+from objectstates.discovery.solver_runs import Run
+from objectstates.solver.problem import Terms
+from objectstates.solver.scale.moments import Reduction
+
+
+def columns(corpus: Corpus, found: Labelling) -> dict[str, Any]:
+    """The columns of a result."""
+    n_tracklets, n_chunks = len(corpus.tracklets.start), len(corpus.chunks.start)
+    action, state = len(found.action) > 0, len(found.state) > 0
+    return {
+        "corpus": corpus.without_features(),
+        "action_chunk": np.flatnonzero(found.action) - corpus.chunks.offsets[:-1]  # one per clip
+        if action
+        else np.full(len(corpus), -1),
+        "action_span": found.action_span,
+        "action_scores": found.action_scores[:, 0] if action else np.full(n_chunks, np.nan),
+        "state": found.state if state else np.zeros(n_tracklets, np.int8),
+        "state_scores": found.state_scores if state else np.full((n_tracklets, 2), np.nan),
+    }
+
+
+def run_summary(run: Run, terms: Terms) -> dict[str, Any]:
+    """The objective ``terms`` of the labels, and the certificate of the relaxed solution."""
+    solution = run.solution
+    return {
+        "objective": {"total": terms.total, **asdict(terms)},
+        "rounded_objective": solution.rounded_terms.total,
+        "relaxed_objective": solution.terms.total,
+        "relaxed_terms": asdict(solution.terms),
+        "duality_gap": solution.gap,
+        "converged": solution.converged,
+        "passes": solution.passes,
+        "rounded_at_pass": solution.rounded_at_pass,
+    }
+
+
+def reduction_summary(
+    reductions: dict[SideName, Reduction], found: Labelling
+) -> dict[str, dict[str, Any]]:
+    """What reducing the features of each side lost, and a bound on its effect on the objective."""
+    labels = {"action": found.action, "state": found.state}
+    return {
+        side: {
+            "from": each.size,
+            "to": each.kept,
+            "variance_lost": each.variance_lost,
+            "error_share": each.error_share,
+            "cost_error_at_most": each.cost_error(labels[side]),
+        }
+        for side, each in reductions.items()
+    }
+
+
+def sizes(corpus: Corpus) -> dict[str, Any]:
+    """Numbers of clips and rows, and sizes of features."""
+    return {
+        "clips": len(corpus),
+        "tracklets": list(corpus.tracklets.features.shape),
+        "chunks": list(corpus.chunks.features.shape),
+    }
+
+
+def skipped_at(corpus: Corpus, kept: Corpus) -> dict[str, list[list[int]]]:
+    """Where the clips that were left out are in the corpus, and how many tracklets each has."""
+    chosen, counts = set(kept.clip_ids), np.diff(corpus.tracklets.offsets).tolist()
+    rows = [[n, counts[n]] for n, clip in enumerate(corpus.clip_ids) if clip not in chosen]
+    return {"skipped_at": rows} if rows else {}
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that results depend on."""
+    packages = ("objectstates", "numpy", "scipy", "numba", "pyarrow")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def fitted_attributes(result: Result) -> dict[str, Any]:
+    """The attributes of a fitted estimator, over the whole corpus with the clips left out."""
+    skipped = np.array(result.summary.get("skipped_at", []), np.int64).reshape(-1, 2)
+    n_clips = len(result.clips) + len(skipped)
+    kept = np.setdiff1d(np.arange(n_clips), skipped[:, 0])
+    counts = np.empty(n_clips, np.int64)
+    counts[kept] = np.diff(result.corpus.tracklets.offsets)
+    counts[skipped[:, 0]] = skipped[:, 1]
+    labels = np.zeros(int(counts.sum()), np.int8)
+    labels[np.repeat(np.isin(np.arange(n_clips), kept), counts)] = result.state
+    per_clip = {
+        "action_chunk_": (result.action_chunk, np.full(n_clips, -1)),
+        "action_time_": (result.action_time, np.full(n_clips, np.nan)),
+        "action_span_": (result.action_span, np.full((n_clips, 2), np.nan)),
+    }
+    for values, column in per_clip.values():
+        column[kept] = values
+    summary = result.summary
+    return {
+        "labels_": labels,
+        **{name: column for name, (_, column) in per_clip.items()},
+        "objective_": float(summary["objective"]["total"]),
+        "relaxed_objective_": float(summary["relaxed_objective"]),
+        "gap_": float(summary["duality_gap"]),
+        "n_iter_": int(summary["passes"]),
+        "converged_": bool(summary["converged"]),
+        "skipped_": result.skipped,
+        "set_aside_": result.set_aside,
+    }

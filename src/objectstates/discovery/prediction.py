@@ -1,0 +1,49 @@
+"""Labels of clips that were not in a fit: fixed classifiers, joint rounding, the same labelling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from objectstates.base.errors import CorpusError
+from objectstates.data.corpus import Array, Corpus
+from objectstates.data.result import Classifier, Result
+from objectstates.discovery.assembly import columns
+from objectstates.discovery.constraints import Formulation
+from objectstates.discovery.labelling import label_alike, label_as_rounded
+from objectstates.solver.problem import Scales
+from objectstates.solver.rounding import joint_rounding
+
+
+def predict(learned: Result, corpus: Corpus, formulation: Formulation) -> Result:
+    """Label clips that all admit a labelling by what was learned on others; without a summary."""
+    classifiers = learned.classifiers
+    n_chunks, action_scores = _scores(classifiers.get("action"), corpus.chunks.features, 1)
+    n_tracklets, state_scores = _scores(classifiers.get("state"), corpus.tracklets.features, 2)
+    action, state = formulation.constraints(corpus, n_tracklets)
+    scales = Scales(n_chunks, n_tracklets, learned.summary["coupling_per_second"])
+    labels = joint_rounding(action, state, action_scores, state_scores, scales)
+    found = label_as_rounded(corpus, *labels, action_scores, state_scores)
+    if learned.summary["labelled"] == "held_out":
+        found = label_alike(corpus, found, state, learned.summary["detection_scale"])
+    return Result(
+        **columns(corpus, found), classifiers=classifiers, settings=learned.settings, summary={}
+    )
+
+
+def _scores(classifier: Classifier | None, features: Array, n_states: int) -> tuple[int, Array]:
+    """How many rows a classifier was learned on, and its scores; none without a classifier."""
+    if classifier is None:
+        return 0, np.empty((0, n_states))
+    return classifier.n_rows, classifier.scores(features)
+
+
+def check_sizes(corpus: Corpus, classifiers: dict[str, Classifier]) -> None:
+    """Raise unless the corpus has features of the size that the classifiers were learned on."""
+    features = {"state": corpus.tracklets.features, "action": corpus.chunks.features}
+    for side, classifier in classifiers.items():
+        found, expected = features[side].shape[1], len(classifier.weights)
+        if found != expected and len(features[side]):
+            raise CorpusError(
+                f"the {side} features have size {found}, but the classifier was learned on size "
+                f"{expected}: make the corpus with the same features"
+            )

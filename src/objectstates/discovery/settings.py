@@ -1,0 +1,118 @@
+"""The settings of a discovery: which values each parameter may have, and which combinations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple, get_args
+
+from objectstates.base.choices import (
+    ConstraintName,
+    Labelling,
+    OnInfeasible,
+    Reject,
+    Solver,
+    Target,
+    TimeUnit,
+)
+from objectstates.base.errors import SettingError
+
+
+class Rule(NamedTuple):
+    """Which values a parameter may have: "must be ...", and whether one does."""
+
+    text: str
+    allows: Callable[[Any], bool]
+
+
+def _number(least: float) -> Rule:
+    return Rule(
+        f"a number of at least {least:g}", lambda value: least <= _as_float(value, Real) < math.inf
+    )
+
+
+def _positive() -> Rule:
+    return Rule("a number above 0", lambda value: 0 < _as_float(value, Real) < math.inf)
+
+
+def _whole(least: int, *, optional: bool = False) -> Rule:
+    return Rule(
+        f"a whole number of at least {least}",
+        lambda value: (
+            (optional and value is None) or least <= _as_float(value, Integral) < math.inf
+        ),
+    )
+
+
+def _one_of(choices: Any) -> Rule:
+    values = get_args(choices)
+    return Rule(f"one of {', '.join(values)}", lambda value: value in values)
+
+
+RULES: Mapping[str, Rule] = {
+    "nu": _number(0),
+    "detection_weight": _number(0),
+    "mu": _positive(),
+    "lam": _positive(),
+    "tol": _positive(),
+    "max_passes": _whole(1),
+    "restarts": _whole(1),
+    "seed": _whole(0),
+    "reduce": _whole(1, optional=True),
+    "constraint": _one_of(ConstraintName),
+    "target": _one_of(Target),
+    "solver": _one_of(Solver),
+    "time_unit": _one_of(TimeUnit),
+    "labelling": _one_of(Labelling),
+    "on_infeasible": _one_of(OnInfeasible),
+    "reject": _one_of(Reject),
+}
+_OUT_OF_CORE: Mapping[str, Rule] = {"shards": _whole(1, optional=True), "processes": _whole(0)}
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise :class:`SettingError` for the first parameter with a value that makes no sense."""
+    _check(RULES, settings)
+    if settings["reject"] == "auto" and settings["labelling"] != "held_out":
+        raise SettingError(
+            "`reject` 'auto' needs `labelling` 'held_out': scores of a classifier that was learned "
+            "on a clip do not tell whether it is like the others"
+        )
+
+
+def check_in_memory(settings: Mapping[str, Any]) -> None:
+    """The same for combinations that a fit in memory excludes."""
+    if settings["reduce"] is not None and settings["device"] != "cpu":
+        raise SettingError(
+            "`device`: in memory, features are reduced on the CPU: use cpu, or fit out of core "
+            "(fit_folder)"
+        )
+
+
+def check_out_of_core(
+    settings: Mapping[str, Any], shards: int | None, processes: int, ray_address: str | None
+) -> int:
+    """The same for :meth:`JointDiscovery.fit_folder`; the number of shards."""
+    _check(_OUT_OF_CORE, {"shards": shards, "processes": processes})
+    if settings["reject"] != "none":
+        raise SettingError("`reject`: clips cannot be rejected out of core")
+    if settings["device"] != "cpu" and ray_address is not None:
+        raise SettingError("`device`: shards on a Ray cluster run on its CPUs: use cpu")
+    return max(int(processes), 1) if shards is None else int(shards)
+
+
+def _check(rules: Mapping[str, Rule], settings: Mapping[str, Any]) -> None:
+    for name, rule in rules.items():
+        if not rule.allows(settings[name]):
+            raise SettingError(f"`{name}` must be {rule.text}, not {settings[name]!r}")
+
+
+def _as_float(value: Any, kind: type[Any]) -> float:
+    """A setting as a float; NaN, which no bound admits, where it is not of this kind."""
+    if isinstance(value, bool) or not isinstance(value, kind):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

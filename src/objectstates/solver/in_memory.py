@@ -1,0 +1,147 @@
+"""The joint problem with all rows in memory: the ``Problem`` of ``frank_wolfe.py`` on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from objectstates.base.choices import SideName, Solver
+from objectstates.solver.block_steps import STEPS_PER_BLOCK, exact_step, sweep, with_capacity
+from objectstates.solver.distortion import distortion
+from objectstates.solver.frank_wolfe import Evaluation, Learned, Rounding
+from objectstates.solver.held_out import held_out_scores
+from objectstates.solver.oracle import Floats, Labels, random_labels
+from objectstates.solver.problem import (
+    Iterate,
+    JointProblem,
+    Side,
+    Terms,
+    classifier_scores,
+    duality_gap,
+    one_hot,
+    refresh,
+    vertex,
+)
+from objectstates.solver.rounding import joint_rounding
+
+SIDES: tuple[SideName, SideName] = ("action", "state")
+
+
+Classifier = Callable[[SideName, Floats, Floats], tuple[Floats, Floats]]
+"""(W, b) of one side, (d, K) and (K,), from labels (M, K) and their residual A Y (M, K)."""
+
+
+class InMemoryProblem:
+    """A joint problem with a current point, ``action`` and ``state``.
+
+    classifier : computes classifiers from labels, where the features are at hand.
+    """
+
+    def __init__(self, joint: JointProblem, classifier: Classifier) -> None:
+        self.joint, self._classifier = joint, classifier
+
+    @property
+    def coupled(self) -> bool:
+        return self.joint.scales.coupling > 0
+
+    def start(self, seed: int) -> float:
+        joint = self.joint
+        self._rng = np.random.default_rng(seed)
+        self.action = vertex(joint.action, random_labels(joint.action.constraints, self._rng))
+        self.state = vertex(joint.state, random_labels(joint.state.constraints, self._rng))
+        return joint.terms(self.action, self.state).total
+
+    def run_pass(self, solver: Solver, share: float) -> tuple[float, float]:
+        current = self.joint.with_nu(share * self.joint.nu)
+        if solver == "full":
+            gap = full_step(current, self.action, self.state)
+        else:
+            self.action = with_capacity(self.action, STEPS_PER_BLOCK)
+            self.state = with_capacity(self.state, STEPS_PER_BLOCK)
+            gap = sweep(
+                current.action,
+                current.state,
+                current.scales.coupling,
+                self.action,
+                self.state,
+                self._rng.permutation(current.n_clips),
+                share == 1.0,
+            )
+        return current.terms(self.action, self.state).total, gap
+
+    def evaluate(self) -> Evaluation:
+        refresh(self.joint.action, self.action)
+        refresh(self.joint.state, self.state)
+        return Evaluation(
+            self.joint.terms(self.action, self.state), self.joint.gap(self.action, self.state)
+        )
+
+    def round(self) -> Terms:
+        joint = self.joint
+        scores = (
+            classifier_scores(joint.action, self.action),
+            classifier_scores(joint.state, self.state),
+        )
+        labels = joint_rounding(
+            joint.action.constraints, joint.state.constraints, *scores, joint.scales
+        )
+        self._rounding = labels, scores
+        return joint.integer_terms(*labels)
+
+    def keep_rounding(self) -> None:
+        relaxed = self.action.labels.copy(), self.state.labels.copy()
+        self._kept = *self._rounding, relaxed
+
+    def kept_rounding(self) -> Rounding:
+        labels, scores, relaxed = self._kept
+
+        def classifiers() -> dict[SideName, tuple[Floats, Floats]]:
+            sides = zip(SIDES, relaxed, scores, strict=True)
+            return {name: self._classifier(name, y, y - s) for name, y, s in sides if len(y)}
+
+        return Rounding(*labels, *scores, classifiers)
+
+    def integer_terms(self, action: Labels, state: Labels) -> Terms:
+        return self.joint.integer_terms(action, state)
+
+    def learn(self, side: SideName, labels: Labels) -> Learned:
+        of: Side = getattr(self.joint, side)
+        y = one_hot(labels, of.constraints.n_states)
+        scores, residual = held_out_scores(of, y)
+        return Learned(scores, lambda: self._classifier(side, y, residual))
+
+
+def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:
+    """Move both sides of all clips towards the oracle's labelling; the gap before.
+
+    Along the joint direction the curvature may be negative, d being bilinear: the step is then 1.
+    """
+    coupling = problem.scales.coupling
+    targets = [np.empty(len(at.labels), np.int8) for at in (action, state)]
+    gap = duality_gap(
+        problem.action, problem.state, coupling,
+        action.labels, state.labels, action.factor_sums, state.factor_sums, *targets,
+    )  # fmt: skip
+    z_target, y_target = vertex(problem.action, targets[0]), vertex(problem.state, targets[1])
+    z, y = z_target.labels - action.labels, y_target.labels - state.labels
+    constraints = problem.action.constraints, problem.state.constraints
+    curvature = (
+        _curvature(problem.action, z, z_target.factor_sums - action.factor_sums)
+        + _curvature(problem.state, y, y_target.factor_sums - state.factor_sums)
+        + 2 * coupling * distortion(*constraints, z, y)
+    )
+    step = exact_step(-gap, curvature, 1.0)
+    for iterate, target in ((action, z_target), (state, y_target)):
+        for k in range(3):  # labels and running sums, in place
+            iterate[k][...] += step * (target[k] - iterate[k])
+    return gap
+
+
+def _curvature(side: Side, direction: Floats, factor_sums: Floats) -> float:
+    """D' A D / M of a direction D (M, K), given its F'D."""
+    if side.dense:
+        product = float(np.vdot(direction.T, factor_sums))
+    else:
+        product = float(np.vdot(direction, direction) - np.vdot(factor_sums, factor_sums))
+    return 2 * product / side.normaliser
