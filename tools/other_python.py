@@ -1,6 +1,6 @@
 """Print the path of another Python than this one; exit with 1 where there is none.
 
-Preferred is the newest release of another minor version that the project supports; otherwise another
+Preferred is the newest supported release of another minor version; otherwise another
 build of the same, such as Debian's. Looked for in the PATH, in pyenv and in /usr/bin.
 """
 
