@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from objectstates.data.corpus import Corpus
+from objectstates.data.corpus import Array, Corpus
 
 INF = 1e9  # theirs is 1000, which fails when costs come near it
 # From which rows the path may come: nothing yet, state 1, between, state 2, both seen.
@@ -25,14 +25,14 @@ _FROM = ((0,), (0, 1, 2), (1, 2), (1, 2, 3, 4), (3, 4))
 class AuthorsSolution:
     """The best rounding, and the relaxed solution it came from."""
 
-    z: np.ndarray
-    y: np.ndarray
+    z: Array
+    y: Array
     relaxed: float
     gap: float
     rounded: float
 
 
-def solve_as_authors(
+def solve_as_authors(  # noqa: C901 (one loop, as in the authors' code)
     corpus: Corpus,
     *,
     nu: float = 1.0,
@@ -50,34 +50,37 @@ def solve_as_authors(
     m, t = len(a_state), len(a_action)
     coupling = nu / t
 
-    def oracle(z_cost: np.ndarray, y_cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def oracle(z_cost: Array, y_cost: Array) -> tuple[Array, Array]:
         z, y = np.zeros(t), np.zeros((m, 2))
         for clip in clips:
             z[clip.chunks.start + int(np.argmin(z_cost[clip.chunks]))] = 1
             y[clip.tracklets] = cheapest_path(y_cost[clip.tracklets], clip.predecessors)
         return z, y
 
-    def gradient(z, y, az, ay, weight):
+    def gradient(z: Array, y: Array, az: Array, ay: Array, weight: float) -> tuple[Array, Array]:
         z_grad, y_grad = az / t, ay / m
         if weight:
             for clip in clips:
-                z_grad[clip.chunks] += weight * (clip.pull.T @ y[clip.tracklets].T.ravel())
-                y_grad[clip.tracklets] += weight * (clip.pull @ z[clip.chunks]).reshape(2, -1).T
+                z_grad[clip.chunks] += weight * (clip.distortion.T @ y[clip.tracklets].T.ravel())
+                y_grad[clip.tracklets] += (
+                    weight * (clip.distortion @ z[clip.chunks]).reshape(2, -1).T
+                )
         return z_grad, y_grad
 
-    def disorder(z, y):
-        return sum(y[clip.tracklets].T.ravel() @ clip.pull @ z[clip.chunks] for clip in clips)
+    def distortion(z: Array, y: Array) -> float:
+        parts = (y[c.tracklets].T.ravel() @ c.distortion @ z[c.chunks] for c in clips)
+        return float(sum(parts))
 
-    def objective(z, y, az, ay, weight):
-        return (z @ az) / (2 * t) + np.vdot(y, ay) / (2 * m) + weight * disorder(z, y)
+    def objective(z: Array, y: Array, az: Array, ay: Array, weight: float) -> float:
+        return float((z @ az) / (2 * t) + np.vdot(y, ay) / (2 * m) + weight * distortion(z, y))
 
-    def joint_rounding(z_score, y_score):
+    def joint_rounding(z_score: Array, y_score: Array) -> tuple[Array, Array]:
         z, y = np.zeros(t), np.zeros((m, 2))
         for clip in clips:
             best = np.inf
             cost = (1 - 2 * y_score[clip.tracklets]) / (2 * m)
             for s in range(clip.chunks.stop - clip.chunks.start):
-                total = cost + coupling * clip.pull[:, s].reshape(2, -1).T
+                total = cost + coupling * clip.distortion[:, s].reshape(2, -1).T
                 labels = cheapest_path(total, clip.predecessors)
                 value = (total * labels).sum() + (1 - 2 * z_score[clip.chunks.start + s]) / (2 * t)
                 if value < best:
@@ -97,7 +100,7 @@ def solve_as_authors(
         dz, dy = z_to - z, y_to - y
         adz, ady = a_action @ dz, a_state @ dy
         slope = z_grad @ dz + np.vdot(y_grad, dy)
-        curvature = (dz @ adz) / t + np.vdot(dy, ady) / m + 2 * weight * disorder(dz, dy)
+        curvature = (dz @ adz) / t + np.vdot(dy, ady) / m + 2 * weight * distortion(dz, dy)
         size = 1.0 if -slope >= curvature else -slope / curvature
         z, y, az, ay = z + size * dz, y + size * dy, az + size * adz, ay + size * ady
         if step < start_steps:
@@ -115,13 +118,13 @@ def solve_as_authors(
     return AuthorsSolution(*answer, objective(z, y, az, ay, coupling), float(gap), best)
 
 
-def projection(features: np.ndarray, ridge: float) -> np.ndarray:
+def projection(features: Array, ridge: float) -> Array:
     """A = P - PX (X'PX + n ridge I)^-1 X'P, the d x d system solved for all n columns."""
     x = features.astype(np.float64)
     x -= x.mean(axis=0)
     n, d = x.shape
     solved = scipy.linalg.solve(x.T @ x + n * ridge * np.eye(d), x.T, assume_a="pos")
-    return np.eye(n) - 1 / n - x @ solved
+    return np.asarray(np.eye(n) - 1 / n - x @ solved)
 
 
 class _Clip:
@@ -133,10 +136,12 @@ class _Clip:
         table = corpus.tracklets
         self.predecessors = predecessors(table.start[self.tracklets], table.end[self.tracklets])
         late = table.time[self.tracklets][:, None] - corpus.chunks.time[self.chunks][None]
-        self.pull = np.concatenate([np.maximum(late, 0), np.maximum(-late, 0)])  # (2 M_n, T_n)
+        self.distortion = np.concatenate(
+            [np.maximum(late, 0), np.maximum(-late, 0)]
+        )  # (2 M_n, T_n)
 
 
-def predecessors(start: np.ndarray, end: np.ndarray) -> list[list[int]]:
+def predecessors(start: Array, end: Array) -> list[list[int]]:
     """Per tracklet (sorted by start) those that may come just before it; last, those of the end."""
     m = len(start)
     before: list[list[int]] = [[] for _ in range(m + 1)]
@@ -151,7 +156,7 @@ def predecessors(start: np.ndarray, end: np.ndarray) -> list[list[int]]:
     return before
 
 
-def cheapest_path(costs: np.ndarray, before: list[list[int]]) -> np.ndarray:
+def cheapest_path(costs: Array, before: list[list[int]]) -> Array:
     """The labelling (m, 2) of least cost, as a path through the 5-row matrix."""
     m = len(costs)
     cost = [(0.0, first, 0.0, second, 0.0) for first, second in costs.tolist()]

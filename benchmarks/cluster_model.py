@@ -16,7 +16,7 @@ The constants are measured (``cluster_simulation.py``). What it knows of:
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil, log2
@@ -142,7 +142,7 @@ class Bill:
     """What something took."""
 
     seconds: float = 0.0
-    stages: Counter[str] = field(default_factory=Counter)  # seconds
+    stages: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # seconds
     messages: int = 0
     sent: float = 0.0  # bytes
     read: float = 0.0  # bytes, all machines

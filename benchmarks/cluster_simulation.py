@@ -46,7 +46,7 @@ from benchmarks.scale import CHUNKS, NU_PER_CLIP, SETTINGS, TRACKLETS, Made
 from objectstates.cli.output import make_table, print_table
 from objectstates.parallel.actors import LocalActors
 from objectstates.parallel.ray_actors import Replay
-from objectstates.solver.frank_wolfe import minimise
+from objectstates.solver.frank_wolfe import Progress, minimise
 from objectstates.solver.scale.disk_shard import Shard
 from objectstates.solver.scale.moments import shift_of
 from objectstates.solver.scale.sharded import ROUND_EVERY, ShardedProblem, divide, part_of
@@ -114,6 +114,16 @@ class Watched:
         return list(answers)
 
 
+class RelativeGaps:
+    """A callback that keeps the gap of every pass, as a share of the objective."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def __call__(self, progress: Progress) -> None:
+        self.values.append(progress.gap / progress.objective)
+
+
 @dataclass(frozen=True)
 class Measured:
     """One fit: CPU seconds of each step, on average, and of the driver's factorising."""
@@ -168,10 +178,11 @@ def fit(
         made = Made(Path(place), corpus.clips, state_size=state_size, action_size=action_size)
         with actors_of(shard_makers(made, Path(place), shards)) as actors:
             for _ in range(2 if twice else 1):
-                gaps: list[float] = []
+                gaps = RelativeGaps()
                 watched, before = Watched(actors), actors.call("worked", [()] * shards)
                 begin = time.perf_counter(), time.process_time()
-                shifts = tuple(shift_of(rows) for rows in made.sides()[2:])
+                _, _, *rows = made.sides()
+                shifts = shift_of(rows[0]), shift_of(rows[1])
                 problem = ShardedProblem(watched, shifts, nu=NU_PER_CLIP / made.length, **SETTINGS)
                 making = time.process_time() - begin[1]
                 found = minimise(
@@ -180,14 +191,14 @@ def fit(
                     max_passes=max_passes,
                     round_every=ROUND_EVERY,
                     evaluate_every=ROUND_EVERY,
-                    callback=lambda at, gaps=gaps: gaps.append(at.gap / at.objective),
+                    callback=gaps,
                 )
                 seconds.append(time.perf_counter() - begin[0])
                 worked = np.subtract(actors.call("worked", [()] * shards), before)
     steps = {step: float(np.mean(watched.cpu[step])) for step in STEPS}
     steps["sweep"] += float(np.mean(watched.cpu["scale_step"]))
     whiten = making - sum(watched.cpu["measure"]) - sum(watched.cpu["prepare"])
-    tenth = [n for n, gap in enumerate(gaps, start=1) if n > STARTING_PASSES and gap <= 0.1]
+    tenth = [n for n, gap in enumerate(gaps.values, start=1) if n > STARTING_PASSES and gap <= 0.1]
     return Measured(
         corpus,
         shards,
@@ -243,7 +254,7 @@ def seconds_per_frame(names: Sequence[str]) -> float:
 class Nothing:
     """Does nothing, so that what is around it can be timed."""
 
-    def __call__(self, item: int, tick: Any) -> int:
+    def __call__(self, item: int, _tick: Any) -> int:
         return item
 
     def nothing(self) -> None:
@@ -281,7 +292,7 @@ def ray_constants(ray: Any) -> dict[str, float]:
     asks = {}
     for size in (1, 8):
         with RayActors(ray, [Nothing] * size, REPLAY) as actors:
-            asks[size] = least(lambda actors=actors: actors.call("nothing", [()] * len(actors)), 30)
+            asks[size] = least(partial(actors.call, "nothing", [()] * size), 30)
     call = max(asks[8] - asks[1], 0.0) / 7
     ends: list[float] = []
     run_all(Nothing, list(range(600)), ray_address="auto",
@@ -355,9 +366,9 @@ def measure(large: bool, with_ray: bool) -> tuple[Constants, list[Compared], dic
     start, more = growth_of_passes({s: found.passes for s, found in passes.items()})
     constants = replace(constants, passes=start, passes_per_doubling=more)
     tenth = {s: found.passes_to_tenth for s, found in passes.items()}
-    for *sizes, shards in MORE_PASSES:
-        found = fit(*sizes, shards, tol=GAP)
-        name = f"{sizes[0]:,} x {sizes[1]}, {shards} shards: passes to a gap of 1 %"
+    for tracklets, state_size, action_size, shards in MORE_PASSES:
+        found = fit(tracklets, state_size, action_size, shards, tol=GAP)
+        name = f"{tracklets:,} x {state_size}, {shards} shards: passes to a gap of 1 %"
         compared.append(Compared(name, "", constants.passes_with(shards), found.passes))
         tenth[shards] = found.passes_to_tenth
     seconds_per_frame(CLIPS[:1])  # compiles
@@ -377,7 +388,8 @@ def measure(large: bool, with_ray: bool) -> tuple[Constants, list[Compared], dic
 
 def compare_on_ray(constants: Constants) -> tuple[Constants, list[Compared]]:
     with two_nodes() as ray:
-        constants = replace(constants, **ray_constants(ray))
+        measured: dict[str, Any] = ray_constants(ray)
+        constants = replace(constants, **measured)
         found = fit(*ON_RAY, tol=0.0, max_passes=RAY_PASSES, actors_of=partial(on_ray, ray),
                     twice=True)  # fmt: skip
     constants = replace(constants, warming=max(found.warming, 0.0))

@@ -30,7 +30,7 @@ class Watcher:
     def __init__(self, folder: Path) -> None:
         self._folder, self.most = folder, 0
 
-    def __call__(self, progress: FitProgress) -> None:
+    def __call__(self, _: FitProgress) -> None:
         sizes = [path.stat().st_size for path in self._folder.rglob("*") if path.is_file()]
         self.most = max(self.most, sum(sizes))
 
@@ -45,24 +45,24 @@ def measure(n_clips: int, size: int, kept: list[int], folder: Path) -> list[dict
     scratch.mkdir()
     model = JointDiscovery(tol=0.1)
     exact = factorise(corpus.tracklets.features, model.mu)
-    rows, whole = [], None
+    rows, unreduced = [], None
     for reduce in (None, *kept):
         watcher = Watcher(scratch)
         found = model.set_params(reduce=reduce).fit_folder(
             folder / "corpus", watcher, scratch=scratch
         )
         labels, summary = found.labels_, found.result_.summary
-        whole = labels if whole is None else whole
-        told = summary.get("reduced", {}).get("state", {})
+        unreduced = labels if unreduced is None else unreduced
+        loss = summary.get("reduced", {}).get("state", {})
         rows.append(
             {
-                "directions": told.get("to", size),
+                "directions": loss.get("to", size),
                 "megabytes": watcher.most / 1e6,
-                "variance_lost": told.get("variance_lost", 0.0),
+                "variance_lost": loss.get("variance_lost", 0.0),
                 "state_cost": summary["objective"]["state"],
                 "with_all_features": exact.value(one_hot(labels, 2)),
-                "bound": told.get("cost_error_at_most", 0.0),
-                "same_labels": float(np.mean(labels == whole)),
+                "bound": loss.get("cost_error_at_most", 0.0),
+                "same_labels": float(np.mean(labels == unreduced)),
                 "state_precision": evaluate(found.result_, corpus).state_precision,
                 "passes": found.n_iter_,
             }

@@ -38,7 +38,7 @@ TRACKLETS, CHUNKS = 30, 20  # per clip
 STATE_SIZE, ACTION_SIZE = 512, 128
 LIMIT = 2 * 2**30
 NEVER = 10**9  # passes between roundings: passes alone are timed
-SETTINGS = {"mu": 1e-4, "lam": 1e-2}
+SETTINGS: dict[str, Any] = {"mu": 1e-4, "lam": 1e-2}
 NU_PER_CLIP = 2.0
 OUT_OF_CORE = ("tracklets", "shards", "features_mb", "passes", "relative_gap", "seconds_per_pass",
                "us_per_pass_and_clip", "pass_to_floor", "pass_to_floor_cpu", "factorise_seconds",
@@ -154,7 +154,7 @@ def floor(shards: list[Any]) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     def one(shard: Any) -> None:
-        for batch in shard._read():
+        for batch in shard.read_batches():
             for side in (batch.action, batch.state):
                 k, width = side.constraints.linear.shape[1], side.rows.shape[1]
                 scores = side.rows @ np.ones((width, k), side.rows.dtype)

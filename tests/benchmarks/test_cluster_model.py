@@ -118,7 +118,8 @@ class Counted:
     """Actors whose messages are weighed."""
 
     def __init__(self, actors):
-        self.actors, self.asked, self.told, self.answered = actors, Counter(), 0, 0
+        self.actors, self.told, self.answered = actors, 0, 0
+        self.asked: Counter[str] = Counter()
 
     def __len__(self):
         return len(self.actors)
@@ -139,7 +140,8 @@ def test_messages_are_those_of_a_real_fit(tmp_path):
     makers = shard_makers(made, tmp_path / "rows", shards)
     with LocalActors([make() for make in makers]) as actors:
         counted = Counted(actors)
-        shifts = tuple(shift_of(rows) for rows in made.sides()[2:])
+        _, _, chunks, tracklets = made.sides()
+        shifts = shift_of(chunks), shift_of(tracklets)
         problem = ShardedProblem(counted, shifts, nu=0.1, **SETTINGS)
         minimise(problem, tol=0.0, max_passes=passes, round_every=5, evaluate_every=5)
     corpus = Corpus(90, TRACKLETS, CHUNKS, *sizes)

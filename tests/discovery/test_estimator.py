@@ -1,26 +1,64 @@
 import json
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from objectstates import Corpus, JointDiscovery, Result, evaluate
-from objectstates.base.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
+from objectstates.base.errors import (
+    CorpusError,
+    InfeasibleClipError,
+    ObjectStatesError,
+    ResultError,
+    SettingError,
+)
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.constraints import InfeasibleClipWarning
+from objectstates.discovery.solver_runs import FitProgress
 from objectstates.solver.block_steps import sweep
 from objectstates.solver.rounding import _round_clips
 
+SEEDS = range(6)
+"""Of corpora. Precision has a standard deviation of 0.08 over corpora: tests of it judge the mean
+over six, with a bound more than three standard errors below the mean of 36 seeds."""
+
 
 @pytest.fixture(scope="module")
-def corpus():
-    return synthetic_corpus(n_clips=12, seed=0)
+def corpora():
+    return [synthetic_corpus(n_clips=12, seed=seed) for seed in SEEDS]
 
 
 @pytest.fixture(scope="module")
-def model(corpus):
-    return JointDiscovery(seed=0).fit(corpus)
+def unseen_corpora():
+    return [synthetic_corpus(n_clips=10, seed=99 + seed) for seed in SEEDS]
+
+
+@pytest.fixture(scope="module")
+def models(corpora):
+    return [JointDiscovery(seed=0).fit(corpus) for corpus in corpora]
+
+
+@pytest.fixture(scope="module")
+def corpus(corpora):
+    return corpora[0]
+
+
+@pytest.fixture(scope="module")
+def model(models):
+    return models[0]
+
+
+def mean_scores(results, corpora):
+    """State and action precision, state recall and labels per clip; means over corpora."""
+    scores = [evaluate(*pair) for pair in zip(results, corpora, strict=True)]
+    names = ("state_precision", "action_precision", "state_recall", "labels_per_clip")
+    return {name: float(np.mean([getattr(score, name) for score in scores])) for name in names}
 
 
 def regression_objective(corpus, model):
@@ -29,21 +67,22 @@ def regression_objective(corpus, model):
     in_seconds = model.time_unit == "second"
     coupling = model.nu if in_seconds else model.result_.summary["coupling_per_second"]
     y = (model.labels_[:, None] == [1, 2]).astype(float)
-    rows = corpus.chunks.offsets[:-1] + model.action_chunk_
+    chosen = corpus.chunks.offsets[:-1] + model.action_chunk_
     z = np.zeros((len(corpus.chunks.start), 1))
-    z[rows] = 1
+    z[chosen] = 1
     for x, labels, ridge in (
         (corpus.tracklets.features, y, model.mu),
         (corpus.chunks.features, z, model.lam),
     ):
-        n, x = len(labels), x.astype(np.float64)
-        x, centred = x - x.mean(axis=0), labels - labels.mean(axis=0)
-        weights = np.linalg.solve(x.T @ x + n * ridge * np.eye(x.shape[1]), x.T @ centred)
-        loss = np.square(centred - x @ weights).sum() / (2 * n)
+        n, rows = len(labels), x.astype(np.float64)
+        rows, centred = rows - rows.mean(axis=0), labels - labels.mean(axis=0)
+        gram = rows.T @ rows + n * ridge * np.eye(rows.shape[1])
+        weights = np.linalg.solve(gram, rows.T @ centred)
+        loss = np.square(centred - rows @ weights).sum() / (2 * n)
         total += loss + ridge / 2 * np.square(weights).sum()
     for n in range(len(corpus)):
         tracklets = list(corpus.tracklet_rows(n))
-        late = corpus.tracklets.time[tracklets] - corpus.chunks.time[rows[n]]
+        late = corpus.tracklets.time[tracklets] - corpus.chunks.time[chosen[n]]
         labels = model.labels_[tracklets]
         seconds = np.maximum(late[labels == 1], 0).sum() + np.maximum(-late[labels == 2], 0).sum()
         total += coupling / len(z) * seconds
@@ -62,40 +101,47 @@ def assert_constraints_hold(corpus, labels, action_chunk, exactly_one=False):
         assert 0 <= action_chunk[n] < len(corpus.chunk_rows(n))
 
 
-def test_finds_what_is_there(corpus, model):
-    scores = evaluate(model.result_, corpus)
-    assert scores.state_precision > 0.8
-    assert scores.action_precision > 0.9
-    assert model.converged_
-    assert 0 <= model.gap_ <= 0.01 * model.relaxed_objective_
+def test_finds_what_is_there(corpora, models):
+    scores = mean_scores([model.result_ for model in models], corpora)
+    assert scores["state_precision"] > 0.78  # 0.89 over 36 seeds; chance has 0.17
+    assert scores["action_precision"] > 0.95
+    for model in models:
+        assert model.converged_
+        assert 0 <= model.gap_ <= 0.01 * model.relaxed_objective_
 
 
-def test_the_papers_few_labels_are_surer(corpus):
-    model = JointDiscovery.paper(seed=0).fit(corpus)
-    assert evaluate(model.result_, corpus).state_precision > 0.85
-    unseen = synthetic_corpus(n_clips=10, seed=99)
-    assert evaluate(model.predict(unseen), unseen).state_precision > 0.8
+def test_the_papers_few_labels_are_precise_too(corpora, unseen_corpora):
+    models = [JointDiscovery.paper(seed=0).fit(corpus) for corpus in corpora]
+    scores = mean_scores([model.result_ for model in models], corpora)
+    assert scores["state_precision"] > 0.77  # 0.89 over 36 seeds
+    predicted = [m.predict(unseen) for m, unseen in zip(models, unseen_corpora, strict=True)]
+    assert mean_scores(predicted, unseen_corpora)["state_precision"] > 0.7  # 0.83
 
 
-def test_many_tracklets_are_labelled_and_not_only_the_surest():
-    corpora = [synthetic_corpus(n_clips=14, noise=noise, seed=1) for noise in (0.7, 1.5)]
-    for corpus in corpora:
-        paper = JointDiscovery(labelling="paper").fit(corpus)
-        model = JointDiscovery().fit(corpus)
+@pytest.mark.parametrize("noise", [0.7, 1.5])
+def test_many_tracklets_are_labelled_and_not_only_the_surest(noise):
+    corpora = [synthetic_corpus(n_clips=14, noise=noise, seed=seed) for seed in SEEDS]
+    papers = [JointDiscovery(labelling="paper").fit(corpus) for corpus in corpora]
+    models = [JointDiscovery().fit(corpus) for corpus in corpora]
+    for paper, model in zip(papers, models, strict=True):
         assert (model.action_chunk_ == paper.action_chunk_).all()
-        few, many = evaluate(paper.result_, corpus), evaluate(model.result_, corpus)
-        assert few.labels_per_clip < 2.5 < many.labels_per_clip
-        assert many.state_recall > few.state_recall
-        assert many.state_precision > 0.8
+    few = mean_scores([paper.result_ for paper in papers], corpora)
+    many = mean_scores([model.result_ for model in models], corpora)
+    assert few["labels_per_clip"] < 2.2
+    assert many["labels_per_clip"] > 2.7
+    assert many["state_recall"] > few["state_recall"] + 0.05
+    assert many["state_precision"] > 0.85
 
 
 def test_unseen_clips_are_labelled_alike():
-    seen, unseen = (synthetic_corpus(n_clips=14, seed=seed) for seed in (1, 2))
-    model = JointDiscovery().fit(seen)
-    mine, theirs = evaluate(model.result_, seen), evaluate(model.predict(unseen), unseen)
-    assert theirs.state_precision > 0.7  # chance has 0.17; clips that took part are easier
-    assert theirs.state_recall > mine.state_recall - 0.1
-    assert abs(theirs.labels_per_clip - mine.labels_per_clip) < 1.5
+    corpora = [synthetic_corpus(n_clips=14, seed=seed) for seed in range(len(SEEDS) + 1)]
+    models = [JointDiscovery().fit(seen) for seen in corpora[:-1]]
+    mine = mean_scores([model.result_ for model in models], corpora[:-1])
+    predicted = [model.predict(unseen) for model, unseen in zip(models, corpora[1:], strict=True)]
+    theirs = mean_scores(predicted, corpora[1:])
+    assert theirs["state_precision"] > 0.73  # 0.85 over 36 seeds; clips that took part are easier
+    assert theirs["state_recall"] > mine["state_recall"] - 0.1
+    assert abs(theirs["labels_per_clip"] - mine["labels_per_clip"]) < 1.2
 
 
 def test_the_action_lasts_from_start_to_end(corpus, model):
@@ -153,7 +199,7 @@ def test_objective_is_that_of_the_labels(sizes, nu):
 
 
 def test_best_rounding_of_the_run_is_kept(corpus):
-    seen = []
+    seen: list[FitProgress] = []
     model = JointDiscovery().fit(corpus, callback=seen.append)
     rounded = [progress.rounded for progress in seen if progress.stage == "joint"]
     assert min(rounded) == rounded[-1] == model.result_.summary["rounded_objective"]
@@ -182,12 +228,17 @@ def test_full_steps_are_the_papers_solver(corpus, model):
     assert full.relaxed_objective_ >= 0.95 * model.relaxed_objective_
 
 
+def test_states_alone_are_found_too(corpora):
+    models = [JointDiscovery(target="state", max_passes=100).fit(corpus) for corpus in corpora]
+    scores = [evaluate(m.result_, c).state_precision for m, c in zip(models, corpora, strict=True)]
+    assert np.mean(scores) > 0.57  # 0.70 over 36 seeds
+
+
 def test_one_side_alone(corpus):
     states = JointDiscovery(target="state", max_passes=100).fit(corpus)
     assert (states.action_chunk_ == -1).all()
     assert np.isnan(states.action_time_).all()
     assert set(states.result_.classifiers) == {"state"}
-    assert evaluate(states.result_, corpus).state_precision > 0.6
     actions = JointDiscovery(target="action", max_passes=100).fit(corpus)
     assert not actions.labels_.any()
     assert set(actions.result_.classifiers) == {"action"}
@@ -298,13 +349,13 @@ def test_impossible_clips_raise_where_asked():
 # --- clips never seen ----------------------------------------------------------------------------
 
 
-def test_predicts_clips_never_seen(model):
-    unseen = synthetic_corpus(n_clips=10, seed=99)
-    result = model.predict(unseen)
-    scores = evaluate(result, unseen)
-    assert scores.state_precision > 0.7
-    assert scores.action_precision > 0.8
-    assert_constraints_hold(unseen, result.state, result.action_chunk)
+def test_predicts_clips_never_seen(models, unseen_corpora):
+    results = [m.predict(unseen) for m, unseen in zip(models, unseen_corpora, strict=True)]
+    scores = mean_scores(results, unseen_corpora)
+    assert scores["state_precision"] > 0.68  # 0.80 over 36 seeds
+    assert scores["action_precision"] > 0.8  # 0.94
+    for result, unseen in zip(results, unseen_corpora, strict=True):
+        assert_constraints_hold(unseen, result.state, result.action_chunk)
 
 
 def test_prediction_on_the_fitted_clips_is_the_fit(corpus):
@@ -394,21 +445,52 @@ def test_settings_that_make_no_sense_are_named(corpus, setting):
 
 
 def test_numpy_numbers_are_numbers(corpus, tmp_path):
-    model = JointDiscovery(nu=np.float32(0.5), seed=np.int64(3), max_passes=np.int32(60))
-    model.fit(corpus).save(tmp_path / "r")
+    numbers: dict[str, Any] = {
+        "nu": np.float32(0.5), "seed": np.int64(3), "max_passes": np.int32(60)
+    }  # fmt: skip
+    JointDiscovery(**numbers).fit(corpus).save(tmp_path / "r")
     assert JointDiscovery.load(tmp_path / "r").seed == 3
 
 
-def test_scikit_learn_manners():
+# --- scikit-learn --------------------------------------------------------------------------------
+
+
+def test_parameters_are_those_of_a_scikit_learn_estimator():
     model = JointDiscovery(nu=0.5)
     assert model.get_params()["nu"] == 0.5
     assert model.set_params(mu=1.0) is model
     assert model.mu == 1.0
-    assert "nu=0.5" in repr(model)
-    with pytest.raises(SettingError, match="no setting 'gamma'"):
+    assert repr(model) == "JointDiscovery(mu=1.0, nu=0.5)"
+    with pytest.raises(ValueError, match="Invalid parameter 'gamma'"):
         model.set_params(gamma=1)
-    with pytest.raises(SettingError, match="call fit first"):
-        model.predict(synthetic_corpus(n_clips=2))
+
+
+def test_a_clone_has_the_parameters_and_nothing_learned(model):
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    check_is_fitted(model)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(copy)
+
+
+def test_an_estimator_that_is_not_fitted_says_so(corpus, tmp_path):
+    for use in (lambda m: m.predict(corpus), lambda m: m.save(tmp_path / "r")):
+        with pytest.raises(NotFittedError, match="not fitted yet") as caught:
+            use(JointDiscovery())
+        assert isinstance(caught.value, ObjectStatesError)
+
+
+def test_arrays_are_refused_with_a_remedy(model):
+    uses: list[Any] = [JointDiscovery().fit, model.predict]
+    for use in uses:
+        with pytest.raises(TypeError, match=r"not ndarray: .* Corpus\.from_arrays"):
+            use(np.zeros((5, 3)))
+
+
+def test_tags_say_that_it_is_unsupervised_and_takes_no_array():
+    tags = get_tags(JointDiscovery())
+    assert not tags.target_tags.required
+    assert not tags.input_tags.two_d_array
 
 
 def test_callback_stops_early(corpus):
@@ -420,14 +502,27 @@ def test_callback_stops_early(corpus):
 
 def test_callback_stops_all_restarts(corpus):
     calls = []
-    JointDiscovery(restarts=4).fit(corpus, callback=lambda p: calls.append(p) or len(calls) >= 3)
+
+    def stop_at_third(progress):
+        calls.append(progress)
+        return len(calls) >= 3
+
+    JointDiscovery(restarts=4).fit(corpus, callback=stop_at_third)
     assert len(calls) == 3
 
 
-def test_loaded_model_knows_its_certificate(model, tmp_path):
-    model.save(tmp_path / "r")
+@pytest.mark.filterwarnings("ignore::objectstates.discovery.constraints.InfeasibleClipWarning")
+@pytest.mark.parametrize("skipping", [False, True])
+def test_a_loaded_model_has_all_fitted_attributes(model, tmp_path, skipping):
+    saved = JointDiscovery().fit(with_impossible_clips()) if skipping else model
+    saved.save(tmp_path / "r")
     loaded = JointDiscovery.load(tmp_path / "r")
-    assert (loaded.gap_, loaded.objective_) == (model.gap_, model.objective_)
+    names = {name for name in vars(saved) if name.endswith("_")}
+    assert names == {name for name in vars(loaded) if name.endswith("_")}
+    assert {"labels_", "action_chunk_", "action_time_", "action_span_", "gap_"} < names
+    assert len(loaded.skipped_) == (2 if skipping else 0)
+    for name in names - {"result_"}:
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(saved, name))
 
 
 def test_a_single_clip_is_enough():
@@ -437,8 +532,9 @@ def test_a_single_clip_is_enough():
 
 def test_corpora_from_anywhere_share_the_compiled_kernels(tmp_path, corpus, model):
     """Columns read from disk are read-only views; they must not be compiled for again."""
-    before = set(sweep.signatures), set(_round_clips.signatures)
+    kernels: list[Any] = [sweep, _round_clips]
+    before = [set(kernel.signatures) for kernel in kernels]
     corpus.save(tmp_path / "c")
     again = JointDiscovery(seed=0).fit(Corpus.load(tmp_path / "c"))
     assert (again.labels_ == model.labels_).all()
-    assert (set(sweep.signatures), set(_round_clips.signatures)) == before
+    assert [set(kernel.signatures) for kernel in kernels] == before

@@ -1,6 +1,7 @@
 """A fit whose features stay on disk must find what a fit in memory finds."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,7 +140,7 @@ def test_a_disk_that_fills_up_is_named(tmp_path):
     rows.close()
 
 
-def test_what_a_disk_takes_in_pieces_is_written_whole(tmp_path):
+def test_what_a_disk_takes_in_pieces_is_written_whole(tmp_path, monkeypatch):
     rows = RowFile(tmp_path / "state.rows", 3, "f4")
 
     class Reluctant:
@@ -149,7 +150,7 @@ def test_what_a_disk_takes_in_pieces_is_written_whole(tmp_path):
             self.write = lambda content: file.write(content[:7])
             self.seek, self.readinto, self.close = file.seek, file.readinto, file.close
 
-    rows._file = Reluctant(rows._file)
+    monkeypatch.setattr(rows, "_file", Reluctant(rows._file))
     every = np.arange(12.0, dtype="f4").reshape(4, 3)
     rows.append(every[:3])
     rows.append(every[3:])
@@ -189,8 +190,9 @@ def fitted(corpus, path, how, **settings):
 @pytest.mark.parametrize("how", ["memory", "disk", "shards"])
 @pytest.mark.parametrize("labelling", ["held_out", "paper"])
 def test_reduced_to_their_rank_features_lose_nothing(wide, how, labelling):
-    expected = fitted(*wide, how, labelling=labelling)
-    found = fitted(*wide, how, labelling=labelling, reduce=40)
+    corpus, path = wide
+    expected = fitted(corpus, path, how, labelling=labelling)
+    found = fitted(corpus, path, how, labelling=labelling, reduce=40)
     np.testing.assert_array_equal(found.labels_, expected.labels_)
     np.testing.assert_array_equal(found.action_chunk_, expected.action_chunk_)
     assert found.objective_ == pytest.approx(expected.objective_, abs=1e-6)
@@ -256,7 +258,7 @@ def test_what_was_learned_of_reduced_features_predicts_from_whole_ones(wide, tmp
 
 def test_reduced_rows_take_less_room_on_disk(wide, tmp_path, monkeypatch):
     """And so do the messages of a pass."""
-    seen = {}
+    seen: dict[str, Any] = {}
     sweep, close = Shard.sweep, Shard.close
 
     def watched(shard, sums, *given):
@@ -283,7 +285,7 @@ def test_a_reduction_that_makes_no_sense_is_told_in_a_line(corpus, folder, reduc
 
 
 def test_a_device_reduces_out_of_core_only(corpus):
-    with pytest.raises(SettingError, match=r"`device`: .* fit_folder"):
+    with pytest.raises(SettingError, match=r"`device`: .*\(fit_folder\)"):
         JointDiscovery(reduce=5, device="cuda").fit(corpus)
 
 

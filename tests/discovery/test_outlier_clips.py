@@ -141,7 +141,12 @@ def test_states_or_the_action_alone_will_do(noisy, target):
 
 def test_a_callback_that_stops_stops_all_rounds(noisy):
     calls = []
-    JointDiscovery(reject="auto").fit(noisy, callback=lambda p: calls.append(p) or True)
+
+    def stop(progress):
+        calls.append(progress)
+        return True
+
+    JointDiscovery(reject="auto").fit(noisy, callback=stop)
     assert len(calls) == 1
 
 
@@ -172,5 +177,5 @@ def test_the_command_takes_it(noisy, run, tmp_path):
 def test_it_needs_scores_without_the_clip(noisy):
     with pytest.raises(SettingError, match="held_out"):
         JointDiscovery.paper(reject="auto").fit(noisy)
-    with pytest.raises(SettingError, match="reject must be one of none, auto"):
-        JointDiscovery(reject="some").fit(noisy)
+    with pytest.raises(SettingError, match="`reject` must be one of none, auto"):
+        JointDiscovery(reject="some").fit(noisy)  # type: ignore[arg-type]

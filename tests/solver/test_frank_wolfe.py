@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -28,7 +30,8 @@ def quadratic_optimum(side, candidates_per_clip):
     the weights of all vertices."""
     offsets, linear = side.constraints.offsets, side.constraints.linear
     n_rows, n_states = linear.shape
-    vertices, sums = [], []
+    vertices: list[Any] = []
+    sums = []
     for n, candidates in enumerate(candidates_per_clip):
         row = np.zeros(sum(map(len, candidates_per_clip)))
         row[len(vertices) : len(vertices) + len(candidates)] = 1
@@ -42,7 +45,8 @@ def quadratic_optimum(side, candidates_per_clip):
     matrix = basis.T @ np.kron(dense_matrix(side), np.eye(n_states)) @ basis / n_rows
     vector = basis.T @ finite
     start = np.concatenate([np.full(len(c), 1 / len(c)) for c in candidates_per_clip])
-    answer = minimize(
+    general_solver: Any = minimize  # whose stubs know no Jacobian of a constraint
+    answer = general_solver(
         lambda w: w @ matrix @ w / 2 + vector @ w,
         start,
         jac=lambda w: matrix @ w + vector,
@@ -69,11 +73,9 @@ def convex_optimum(problem):
     state, action = problem.state.constraints, problem.action.constraints
     clips = range(problem.n_clips)
     state_candidates = [
-        all_labellings(
-            *intervals(state, n),
-            forbidden=np.isinf(state.linear[state.offsets[n] : state.offsets[n + 1]]),
-        )
+        all_labellings(start, end, forbidden=np.isinf(state.clips(n, n + 1).linear))
         for n in clips
+        for start, end in [intervals(state, n)]
     ]
     action_candidates = [np.eye(m, dtype=np.int8) for m in np.diff(action.offsets)]
     return quadratic_optimum(problem.state, state_candidates) + quadratic_optimum(

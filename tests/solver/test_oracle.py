@@ -81,7 +81,7 @@ def test_three_ordered_states(clip, seed):
 def test_action_oracle_takes_one_cheapest_allowed_row(costs):
     matrix = np.array(costs)[:, None]
     constraints = one_row(
-        np.array([0, len(costs)]), linear=np.zeros_like(matrix), times=np.arange(len(costs))
+        np.array([0, len(costs)]), linear=np.zeros_like(matrix), times=np.arange(1.0 * len(costs))
     )
     values, labels = label_clips(matrix, constraints)
     assert values[0] == min(costs)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from objectstates.solver.oracle import label_clips
 from objectstates.solver.distortion import action_distortion, state_distortion
+from objectstates.solver.oracle import label_clips, random_labels
 from objectstates.solver.problem import block_gradient, one_hot, refresh, residual, vertex
 from tests.solver.problems import dense_matrix, dense_objective, random_problem
 
@@ -17,15 +17,10 @@ def random_point(problem, rng):
     """A point inside both hulls: a mixture of random labellings, with its sums."""
     sides = []
     for side in (problem.action, problem.state):
-        at = None
+        at = vertex(side, np.zeros(side.constraints.n_rows, np.int8))
         for weight in (0.5, 0.3, 0.2):
-            linear = side.constraints.linear
-            costs = np.where(np.isinf(linear), np.inf, rng.standard_normal(linear.shape))
-            labels = one_hot(label_clips(costs, side.constraints)[1], linear.shape[1])
-            if at is None:
-                at = vertex(side, np.zeros(len(linear), np.int8))
-                at.labels[:] = 0
-            at.labels[:] += weight * labels
+            labels = random_labels(side.constraints, rng)
+            at.labels[:] += weight * one_hot(labels, side.constraints.n_states)
         refresh(side, at)
         sides.append(at)
     return sides

@@ -34,7 +34,7 @@ from objectstates.discovery.outlier_clips import discover_without_outliers
 from objectstates.discovery.prediction import check_sizes, predict
 from objectstates.discovery.problems import Pose, Weights, check_features, pose_in_memory
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
-from objectstates.discovery.solver_runs import Callback, Schedule, Stopper, Stopwatch, best_run
+from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
 
 
 class NotFittedError(SettingError, SklearnNotFittedError):  # type: ignore[misc]
@@ -191,11 +191,18 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         action, state = self._formulation.constraints(corpus, len(corpus.tracklets.start))
         nu = float(self.nu) / self._seconds_per_unit(corpus)
         held_out = self.labelling == "held_out" and len(corpus) > 1  # a single clip has no others
-        schedule = Schedule(self.solver, self.tol, self.max_passes, int(self.seed))
         weights = Weights(nu, float(self.mu), float(self.lam))
         with within_memory(self.device), pose(action, state, weights) as posed:
             clock.lap("factorise")
-            run = best_run(posed, schedule, self.restarts, stopper)
+            run = best_run(
+                posed,
+                seed=int(self.seed),
+                restarts=self.restarts,
+                stopper=stopper,
+                solver=self.solver,
+                tol=self.tol,
+                max_passes=self.max_passes,
+            )
             clock.lap("solve")
             if held_out:
                 labels = run.rounding.action, run.rounding.state
@@ -293,7 +300,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             raise ResultError(f"{path} lacks {problem} in its header: fit again") from None
 
     def check(self, *, shards: int | None = None, ray_address: str | None = None) -> None:
-        """Raise now what :meth:`fit` would say of the parameters; with shards, :meth:`fit_folder`."""
+        """Raise now what :meth:`fit` would; given shards, what :meth:`fit_folder` would."""
         check_settings(self.get_params())
         if shards is None:
             check_in_memory(self.get_params())

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.choices import SideName, Solver, Target
-from objectstates.base.errors import SettingError
 from objectstates.base.torch_utils import solver_device
 from objectstates.data.corpus import Corpus
 from objectstates.data.corpus_io import StoredFeatures
@@ -43,7 +42,7 @@ _REPLAY = Replay(
 class FeaturesOnDisk:
     """The features of both sides; a side that is not sought has no rows.
 
-    shapes : of the whole tables, as a result tells them.
+    shapes : of the whole tables, for the result's summary.
     """
 
     action: FeatureRows
@@ -97,19 +96,15 @@ def pose_out_of_core(
         ranges = divide(action, state, workers.shards)
         place, token = Path(workers.scratch or tempfile.gettempdir()), secrets.token_hex(6)
         folders = [place / f"objectstates-{token}-{number}" for number in range(len(ranges))]
-        make: Callable[..., Actor] = _make_shard
-        if workers.device != "cpu":
-            make = partial(_make_gpu_shard, solver_device(workers.device))
-        makers = [
-            partial(
-                make,
-                part_of(action, stored.action, *clips),
-                part_of(state, stored.state, *clips),
-                folder,
-                single=len(ranges) == 1 and solver == "block",
-            )
-            for folder, clips in zip(folders, ranges, strict=True)
-        ]
+        device = None if workers.device == "cpu" else solver_device(workers.device)
+        makers: list[Callable[[], Actor]] = []
+        for folder, clips in zip(folders, ranges, strict=True):
+            sides = part_of(action, stored.action, *clips), part_of(state, stored.state, *clips)
+            single = len(ranges) == 1 and solver == "block"
+            if device is None:
+                makers.append(partial(Shard, *sides, folder, single=single))
+            else:
+                makers.append(partial(GpuShard, *sides, device, single=single))
         firsts = np.array([first for first, _ in ranges[1:]], np.int64)
         try:
             with start_actors(
@@ -131,40 +126,3 @@ def pose_out_of_core(
                 shutil.rmtree(folder, ignore_errors=True)
 
     return pose
-
-
-def _make_gpu_shard(
-    device: Any,
-    action: tuple[Constraints, FeatureRows],
-    state: tuple[Constraints, FeatureRows],
-    _folder: Path,
-    *,
-    single: bool,
-) -> GpuShard:
-    return GpuShard(action, state, device, single=single)
-
-
-def _make_shard(
-    action: tuple[Constraints, FeatureRows],
-    state: tuple[Constraints, FeatureRows],
-    folder: Path,
-    *,
-    single: bool,
-) -> TemporaryShard:
-    try:
-        shutil.rmtree(folder, ignore_errors=True)  # of an actor that died
-        folder.mkdir(mode=0o700)
-    except OSError as problem:
-        raise SettingError(
-            f"`scratch`: no files can be written in {folder.parent} ({problem.strerror}): choose "
-            "another folder"
-        ) from None
-    return TemporaryShard(action, state, folder, single=single)
-
-
-class TemporaryShard(Shard):
-    """A shard whose folder is removed when it is closed."""
-
-    def close(self) -> None:
-        super().close()
-        shutil.rmtree(self.folder, ignore_errors=True)

@@ -46,8 +46,8 @@ def discover_without_outliers(
     size = _core_size(len(corpus))
     kept = _best_core(corpus, discover, predict, np.random.default_rng(seed))
     for _ in range(ROUNDS):
-        whole = _discover_in(corpus, kept, discover, predict)
-        kept = np.flatnonzero(alike(whole.evidence, size))
+        found = _discover_in(corpus, kept, discover, predict)
+        kept = np.flatnonzero(alike(found.evidence, size))
     return _discover_in(corpus, kept, discover, predict)
 
 
@@ -109,14 +109,14 @@ def _merge(corpus: Corpus, kept: Array, found: Result, rest: Array, predict: Pre
             rows = [np.arange(offsets[n], offsets[n + 1]) for n in clips]
             column[np.concatenate(rows)] = getattr(part, name)
         columns[name] = column
-    whole = replace(found, corpus=corpus.without_features(), **columns)
+    merged = replace(found, corpus=corpus.without_features(), **columns)
     typical = float(np.median(found.evidence))
     outliers = tuple(
         SkippedClip(
             corpus.clip_ids[n],
-            f"looks like none of the clips learned from: evidence {whole.evidence[n]:.2f}, "
+            f"looks like none of the clips learned from: evidence {merged.evidence[n]:.2f}, "
             f"theirs {typical:.2f}",
         )
         for n in rest
     )
-    return replace(whole, set_aside=outliers)
+    return replace(merged, set_aside=outliers)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, Protocol, get_args
+from typing import Any, NamedTuple, get_args
 
 from objectstates.base.choices import (
     ConstraintName,
@@ -20,75 +19,56 @@ from objectstates.base.choices import (
 from objectstates.base.errors import SettingError
 
 
-class Rule(Protocol):
-    """Which values a parameter may have; ``str`` completes "must be ..."."""
+class Rule(NamedTuple):
+    """Which values a parameter may have: "must be ...", and whether one does."""
 
-    def allows(self, value: Any) -> bool: ...
-
-
-@dataclass(frozen=True)
-class Number:
-    """A finite number from ``least`` on, or above it."""
-
-    least: float
-    above: bool = False
-
-    def allows(self, value: Any) -> bool:
-        number = _as_float(value, Real)
-        return self.least <= number < math.inf and not (self.above and number == self.least)
-
-    def __str__(self) -> str:
-        return f"a number {'above' if self.above else 'of at least'} {self.least:g}"
+    text: str
+    allows: Callable[[Any], bool]
 
 
-@dataclass(frozen=True)
-class Whole:
-    """An integer from ``least`` on; None too if ``optional``."""
-
-    least: int
-    optional: bool = False
-
-    def allows(self, value: Any) -> bool:
-        if value is None:
-            return self.optional
-        return self.least <= _as_float(value, Integral) < math.inf
-
-    def __str__(self) -> str:
-        return f"a whole number of at least {self.least}"
+def _number(least: float) -> Rule:
+    return Rule(
+        f"a number of at least {least:g}", lambda value: least <= _as_float(value, Real) < math.inf
+    )
 
 
-@dataclass(frozen=True)
-class OneOf:
-    """One of the values of a ``Literal``."""
+def _positive() -> Rule:
+    return Rule("a number above 0", lambda value: 0 < _as_float(value, Real) < math.inf)
 
-    choices: Any
 
-    def allows(self, value: Any) -> bool:
-        return value in get_args(self.choices)
+def _whole(least: int, *, optional: bool = False) -> Rule:
+    return Rule(
+        f"a whole number of at least {least}",
+        lambda value: (
+            (optional and value is None) or least <= _as_float(value, Integral) < math.inf
+        ),
+    )
 
-    def __str__(self) -> str:
-        return f"one of {', '.join(get_args(self.choices))}"
+
+def _one_of(choices: Any) -> Rule:
+    values = get_args(choices)
+    return Rule(f"one of {', '.join(values)}", lambda value: value in values)
 
 
 RULES: Mapping[str, Rule] = {
-    "nu": Number(0),
-    "detection_weight": Number(0),
-    "mu": Number(0, above=True),
-    "lam": Number(0, above=True),
-    "tol": Number(0, above=True),
-    "max_passes": Whole(1),
-    "restarts": Whole(1),
-    "seed": Whole(0),
-    "reduce": Whole(1, optional=True),
-    "constraint": OneOf(ConstraintName),
-    "target": OneOf(Target),
-    "solver": OneOf(Solver),
-    "time_unit": OneOf(TimeUnit),
-    "labelling": OneOf(Labelling),
-    "on_infeasible": OneOf(OnInfeasible),
-    "reject": OneOf(Reject),
+    "nu": _number(0),
+    "detection_weight": _number(0),
+    "mu": _positive(),
+    "lam": _positive(),
+    "tol": _positive(),
+    "max_passes": _whole(1),
+    "restarts": _whole(1),
+    "seed": _whole(0),
+    "reduce": _whole(1, optional=True),
+    "constraint": _one_of(ConstraintName),
+    "target": _one_of(Target),
+    "solver": _one_of(Solver),
+    "time_unit": _one_of(TimeUnit),
+    "labelling": _one_of(Labelling),
+    "on_infeasible": _one_of(OnInfeasible),
+    "reject": _one_of(Reject),
 }
-_OUT_OF_CORE: Mapping[str, Rule] = {"shards": Whole(1, optional=True), "processes": Whole(0)}
+_OUT_OF_CORE: Mapping[str, Rule] = {"shards": _whole(1, optional=True), "processes": _whole(0)}
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
@@ -125,7 +105,7 @@ def check_out_of_core(
 def _check(rules: Mapping[str, Rule], settings: Mapping[str, Any]) -> None:
     for name, rule in rules.items():
         if not rule.allows(settings[name]):
-            raise SettingError(f"`{name}` must be {rule}, not {settings[name]!r}")
+            raise SettingError(f"`{name}` must be {rule.text}, not {settings[name]!r}")
 
 
 def _as_float(value: Any, kind: type[Any]) -> float:

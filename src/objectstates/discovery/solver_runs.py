@@ -6,8 +6,8 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from objectstates.base.choices import Solver
 from objectstates.base.errors import SettingError
 from objectstates.discovery.problems import Posed
 from objectstates.solver.frank_wolfe import Progress, Rounding, Solution, minimise
@@ -49,16 +49,6 @@ class Stopwatch:
         self._last = now
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """The parameters of ``minimise`` that the user sets."""
-
-    solver: Solver
-    tol: float
-    max_passes: int
-    seed: int
-
-
 @dataclass(frozen=True, eq=False)
 class Run:
     """One run of the solver.
@@ -72,11 +62,14 @@ class Run:
     trace: list[list[float]]
 
 
-def best_run(posed: Posed, schedule: Schedule, restarts: int, stopper: Stopper) -> Run:
-    """The restart with the lowest rounded objective, of those until the callback stops."""
+def best_run(posed: Posed, *, seed: int, restarts: int, stopper: Stopper, **settings: Any) -> Run:
+    """The restart with the lowest rounded objective, of those until the callback stops.
+
+    settings : ``solver``, ``tol`` and ``max_passes`` of ``minimise``.
+    """
     runs: list[Run] = []
     while not runs or (len(runs) < restarts and not stopper.stopped):
-        runs.append(_run(posed, schedule, len(runs), stopper))
+        runs.append(_run(posed, seed, len(runs), stopper, settings))
     best = min(runs, key=lambda run: run.solution.rounded_terms.total)
     if best.solution.terms.total < -1e-9:  # a sum of squares: catastrophic cancellation
         raise SettingError(
@@ -86,7 +79,7 @@ def best_run(posed: Posed, schedule: Schedule, restarts: int, stopper: Stopper) 
     return best
 
 
-def _run(posed: Posed, schedule: Schedule, restart: int, stopper: Stopper) -> Run:
+def _run(posed: Posed, seed: int, restart: int, stopper: Stopper, settings: dict[str, Any]) -> Run:
     trace: list[list[float]] = []
     begun = time.perf_counter()
 
@@ -98,10 +91,8 @@ def _run(posed: Posed, schedule: Schedule, restart: int, stopper: Stopper) -> Ru
 
     solution = minimise(
         posed.problem,
-        solver=schedule.solver,
-        tol=schedule.tol,
-        max_passes=schedule.max_passes,
-        seed=schedule.seed + restart,
+        **settings,
+        seed=seed + restart,
         round_every=posed.round_every,
         evaluate_every=posed.evaluate_every,
         callback=after_pass,

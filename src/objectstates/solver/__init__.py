@@ -1,1 +1,1 @@
-"""The optimisation, on plain arrays: cost, oracle, Frank-Wolfe, rounding. No word of videos."""
+"""The optimisation problem on arrays: costs, constraints, Frank-Wolfe, rounding. No corpora."""

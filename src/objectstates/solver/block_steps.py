@@ -15,7 +15,7 @@ from objectstates.solver.distortion import action_distortion, state_distortion
 from objectstates.solver.oracle import Floats, Ints, Labels
 from objectstates.solver.problem import Iterate, Side, block_gap, block_gradient, inner_product
 
-STEPS_PER_BLOCK = 3  # on one side of a clip; more save little, since the other clips are fixed
+STEPS_PER_BLOCK = 3  # on one side of a clip, before going on to the next
 
 
 def with_capacity(at: Iterate, more: int) -> Iterate:
@@ -114,7 +114,7 @@ def _block_steps(
                 labels[i, k] = max(labels[i, k], 0.0)  # negative by rounding errors only
                 gradient[i, k] += size / n_rows * bent[k, i]
                 product[k, i] += size * bent[k, i]
-        _reweigh(at, n, lo, hi, shrink, worst, target, size)
+        reweigh(at, n, lo, hi, shrink, worst, target, size)
     _update_sums(side, at, n, lo, kept, moved)
     return entry_gap
 
@@ -202,7 +202,7 @@ def _known_vertex(at: Iterate, n: int, lo: int, target: Labels) -> int:
 
 
 @compiled_exactly
-def _reweigh(
+def reweigh(
     at: Iterate,
     n: int,
     lo: int,

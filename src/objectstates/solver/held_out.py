@@ -24,7 +24,7 @@ import numpy as np
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, label_clips
 from objectstates.solver.problem import Side
 
-# All chosen by precision and recall on simulated training clips (``python -m benchmarks``).
+# Chosen by precision and recall on simulated clips; docs/method.md, docs/evaluation.md.
 ABOVE = 0.6  # a row is labelled when its score exceeds this
 EXTENT = 0.4  # chunks that score at least this share of the action's chunk belong to the action
 HALF = 0.5  # a row of which this share lies within the action loses 1, more than a label is worth

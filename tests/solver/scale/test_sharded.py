@@ -12,7 +12,7 @@ from objectstates.discovery.constraints import (
 )
 from objectstates.parallel.actors import LocalActors
 from objectstates.solver.cost import factorise, linear_classifier
-from objectstates.solver.frank_wolfe import minimise
+from objectstates.solver.frank_wolfe import Progress, minimise
 from objectstates.solver.held_out import held_out_scores
 from objectstates.solver.oracle import label_clips
 from objectstates.solver.problem import (
@@ -78,7 +78,7 @@ def solve(
     corpus, folder, n_shards, *, solver="block", single=None, batch_bytes=1 << 24, **settings
 ):
     actors, shifts = make_actors(corpus, folder, n_shards, single=single, batch_bytes=batch_bytes)
-    trace = []
+    trace: list[Progress] = []
     with actors:
         problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
         solution = minimise(
@@ -86,7 +86,7 @@ def solve(
             solver=solver,
             round_every=ROUND_EVERY,
             evaluate_every=ROUND_EVERY,
-            callback=lambda p: trace.append(p) and None,
+            callback=trace.append,
             **settings,
         )
         found = problem.kept_rounding()
@@ -195,8 +195,7 @@ def test_labels_held_out_are_the_same(corpus, tmp_path):
     actors, shifts = make_actors(corpus, tmp_path, 1)
     with actors:
         sharded = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
-        names = ("action", "state")
-        learned = [sharded.learn(n, x) for n, x in zip(names, labels, strict=True)]
+        learned = [sharded.learn("action", labels[0]), sharded.learn("state", labels[1])]
         terms = sharded.integer_terms(*labels)
     assert terms.total == pytest.approx(problem.integer_terms(*labels).total, rel=1e-5)
     for k, (side, features, ridge) in enumerate([

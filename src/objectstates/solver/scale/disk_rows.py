@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from objectstates.base.errors import StorageError
 from objectstates.base.jit import compiled_exactly
-from objectstates.solver.block_steps import STEPS_PER_BLOCK, with_capacity
+from objectstates.solver.block_steps import STEPS_PER_BLOCK, reweigh, with_capacity
 from objectstates.solver.cost import normaliser
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
 from objectstates.solver.problem import Iterate, Side, block_offsets, dot, one_hot
 from objectstates.solver.scale.moments import FeatureRows, Whitening
 
-SINGLE_FROM = 4  # float32 from this many rows per feature on: A is then well conditioned
+SINGLE_FROM = 4  # float32 factor rows from this many rows per feature on (docs/scale.md)
 
 
 class RowFile:
@@ -128,14 +128,29 @@ class ShardSide:
             self.counts[clips],
         )
 
-    def reserve_vertices(self) -> None:
-        """Capacity for the labellings that one pass can add to each clip's combination."""
-        clip_sums, factor_sums = np.empty((0, 0, 0)), np.empty((0, 0))
-        at = with_capacity(
-            Iterate(self.labels, clip_sums, factor_sums, self.vertices, self.weights, self.counts),
-            STEPS_PER_BLOCK,
-        )
-        self.vertices, self.weights = at.vertices, at.weights
+    @property
+    def point(self) -> Iterate:
+        """The current point of all clips, without sums of factor rows."""
+        sums = np.empty((0, 0, 0)), np.empty((0, 0))
+        return Iterate(self.labels, *sums, self.vertices, self.weights, self.counts)
+
+    @point.setter
+    def point(self, at: Iterate) -> None:
+        self.labels, self.vertices, self.weights = at.labels, at.vertices, at.weights
+        self.counts = at.counts
+
+    def reserve_vertices(self, more: int = STEPS_PER_BLOCK) -> None:
+        """Capacity for further vertices in each clip's combination; by default those of a pass."""
+        self.point = with_capacity(self.point, more)
+
+    def scale_step(self, earlier: Iterate, step_size: float) -> None:
+        """Go from the earlier point only ``step_size`` of the step to the current one."""
+        if step_size == 0.0:
+            self.point = earlier
+            return
+        self.labels = earlier.labels + step_size * (self.labels - earlier.labels)
+        self.reserve_vertices(int(earlier.counts.max(initial=0)))
+        blend(self.constraints.offsets, step_size, self.point, earlier)
 
     def close(self) -> None:
         for file in self._files:
@@ -174,30 +189,12 @@ def _add_clip_sums(rows: Any, labels: Floats, offsets: Ints, clip_sums: Floats) 
 
 
 @compiled_exactly
-def blend(
-    offsets: Ints,
-    step_size: float,
-    vertices: Labels,
-    weights: Floats,
-    counts: Ints,
-    earlier_vertices: Labels,
-    earlier_weights: Floats,
-    earlier_counts: Ints,
-) -> None:
+def blend(offsets: Ints, step_size: float, at: Iterate, earlier: Iterate) -> None:
     """Mix each clip's combination with the earlier one: weights step_size and 1 - step_size."""
     for n in range(len(offsets) - 1):
         lo, hi = offsets[n], offsets[n + 1]
-        for q in range(counts[n]):
-            weights[n, q] *= step_size
-        count = counts[n]
-        for e in range(earlier_counts[n]):
-            known = -1
-            for q in range(count):
-                if (vertices[lo:hi, q] == earlier_vertices[lo:hi, e]).all():
-                    known = q
-            if known < 0:
-                known = counts[n]
-                counts[n] += 1
-                vertices[lo:hi, known] = earlier_vertices[lo:hi, e]
-                weights[n, known] = 0.0
-            weights[n, known] += (1.0 - step_size) * earlier_weights[n, e]
+        for q in range(at.counts[n]):
+            at.weights[n, q] *= step_size
+        for e in range(earlier.counts[n]):
+            weight = (1.0 - step_size) * earlier.weights[n, e]
+            reweigh(at, n, lo, hi, 1.0, -1, earlier.vertices[lo:hi, e].copy(), weight)

@@ -10,8 +10,10 @@ Batches are worked on by the same kernels as rows in memory.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -19,12 +21,13 @@ from typing import NamedTuple
 import numpy as np
 
 from objectstates.base.choices import SideName
+from objectstates.base.errors import SettingError
 from objectstates.solver.block_steps import sweep
 from objectstates.solver.held_out import scores_without_clip
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, random_labels
 from objectstates.solver.problem import Scales, Side, duality_gap, one_hot
 from objectstates.solver.rounding import joint_rounding
-from objectstates.solver.scale.disk_rows import ShardSide, add_factor_sums, blend, scores
+from objectstates.solver.scale.disk_rows import ShardSide, add_factor_sums, scores
 from objectstates.solver.scale.moments import FeatureRows, Moments, Whitening, measure
 from objectstates.solver.scale.shard_messages import (
     FactorSums,
@@ -34,7 +37,7 @@ from objectstates.solver.scale.shard_messages import (
     separable_terms,
 )
 
-BATCH_BYTES = 16 * 2**20  # of factor rows, two batches at a time: far more than a disk's block
+BATCH_BYTES = 16 * 2**20  # of factor rows; two batches are in memory at a time
 
 
 class _Batch(NamedTuple):
@@ -50,7 +53,7 @@ class Shard:
     """Clips with a current relaxed point.
 
     action, state : the constraints of both sides of these clips alone, and their features.
-    folder : for its files; ``close`` removes them.
+    folder : made for its files; ``close`` removes it.
     single : there is no other shard, so that steps are never scaled, and need not be undone.
     """
 
@@ -67,6 +70,14 @@ class Shard:
         self.folder, self._single = folder, single
         self._batch_bytes = batch_bytes
         self._batches = self._divide()
+        try:
+            shutil.rmtree(folder, ignore_errors=True)  # left by an actor that was lost
+            folder.mkdir(mode=0o700)
+        except OSError as problem:
+            raise SettingError(
+                f"`scratch`: no files can be written in {folder.parent} ({problem.strerror}): "
+                "choose another folder"
+            ) from None
 
     # --- once ------------------------------------------------------------------------------------
 
@@ -79,16 +90,16 @@ class Shard:
 
     def prepare(self, action: Whitening, state: Whitening) -> None:
         """Write the factor rows."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         self._action.prepare("action", action, self.folder, self._batches)
         self._state.prepare("state", state, self.folder, self._batches)
         self._batches = self._divide()  # factor rows may be narrower than features
         self._buffers = [tuple(side.buffers(self._batches) for side in self._sides) for _ in "ab"]
 
     def close(self) -> None:
-        """Remove the files."""
+        """Remove the files and their folder."""
         self._action.close()
         self._state.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     # --- passes ----------------------------------------------------------------------------------
 
@@ -99,7 +110,7 @@ class Shard:
             side.start(random_labels(side.constraints, self._rng))
         self._save_point()
         sums = self._zero_sums()
-        for batch in self._read():
+        for batch in self.read_batches():
             self._add_sums(batch, self._action.labels, self._state.labels, sums)
         return PassResult(np.inf, sums, self._polynomial(scales))
 
@@ -113,7 +124,7 @@ class Shard:
             side.reserve_vertices()
         total, own = FactorSums(sums.action.copy(), sums.state.copy()), self._zero_sums()
         gap = 0.0
-        for batch in self._read(shuffled=True):
+        for batch in self.read_batches(shuffled=True):
             first, last = batch.first, batch.last
             action = self._action.iterate(first, last, batch.action, total.action)
             state = self._state.iterate(first, last, batch.state, total.state)
@@ -130,7 +141,7 @@ class Shard:
         self._save_point()
         z, y = np.zeros_like(self._action.labels), np.zeros_like(self._state.labels)
         own, gap = self._zero_sums(), 0.0
-        for batch in self._read():
+        for batch in self.read_batches():
             rows = self._rows(batch)
             more, targets = self._gap(batch, sums, scales)
             gap += more
@@ -143,19 +154,8 @@ class Shard:
         """Scale the last pass's step by ``step_size``, from 0 to 1."""
         if step_size == 1.0:
             return
-        for side, before in zip(self._sides, self._before, strict=True):
-            labels, vertices, weights, counts = before
-            if step_size == 0.0:
-                side.labels, side.vertices, side.weights, side.counts = before
-                continue
-            side.labels = labels + step_size * (side.labels - labels)
-            capacity = max(int((side.counts + counts).max(initial=1)), side.weights.shape[1])
-            more = ((0, 0), (0, capacity - side.weights.shape[1]))
-            side.vertices, side.weights = np.pad(side.vertices, more), np.pad(side.weights, more)
-            blend(
-                side.constraints.offsets, step_size, side.vertices, side.weights, side.counts,
-                vertices, weights, counts,
-            )  # fmt: skip
+        for side, earlier in zip(self._sides, self._before, strict=True):
+            side.scale_step(earlier, step_size)
 
     # --- evaluation ------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Shard:
         found = np.empty((counts[0], 1)), np.empty((counts[1], 2))
         labels = np.empty(counts[0], np.int8), np.empty(counts[1], np.int8)
         rounded, gap = self._zero_sums(), 0.0
-        for batch in self._read():
+        for batch in self.read_batches():
             z, y = self._rows(batch)
             gap += self._gap(batch, sums, scales)[0]
             found[0][z] = scores(batch.action.rows, sums.action)
@@ -225,7 +225,7 @@ class Shard:
         filled = sum(4 * side.width * side.constraints.offsets for side in self._sides)
         return _batches(np.asarray(filled), self._batch_bytes)
 
-    def _read(self, shuffled: bool = False) -> Iterator[_Batch]:
+    def read_batches(self, shuffled: bool = False) -> Iterator[_Batch]:
         """All batches; while one is worked on, the next is read."""
         order = np.arange(len(self._batches))
         if shuffled and len(order) > 1:
@@ -278,10 +278,7 @@ class Shard:
 
     def _save_point(self) -> None:
         if not self._single:
-            self._before = [
-                (side.labels.copy(), side.vertices.copy(), side.weights.copy(), side.counts.copy())
-                for side in self._sides
-            ]
+            self._before = [deepcopy(side.point) for side in self._sides]
 
     def _terms(self, z: Floats, y: Floats) -> SeparableTerms:
         return separable_terms(self._action.constraints, self._state.constraints, z, y)
@@ -293,7 +290,7 @@ class Shard:
         end = self._terms(z, y).value(scales)
         if self._single:
             return end, 0.0, 0.0
-        z_before, y_before = (before[0] for before in self._before)
+        z_before, y_before = (before.labels for before in self._before)
         begin = self._terms(z_before, y_before).value(scales)
         bent = replace(self._terms(z - z_before, y - y_before), linear=(0.0, 0.0))
         square = bent.value(scales)

@@ -1,13 +1,13 @@
-"""The clustering cost of features that are read a few rows at a time, and never all held.
+"""The clustering cost of features that do not fit in memory, from their moments.
 
-The cost needs X'PX, a d x d matrix that is a sum over rows: parts of it are measured wherever the
-rows are (``measure``), added, and factored once (``Moments.whiten``). Then each row has its factor
-row F_i = [1/sqrt(M), L^-1 (x_i - mean)], of which A = I - F F' (``cost.py``).
+The cost needs X'PX, a d x d matrix that is a sum over rows: each shard sums its part (``measure``),
+the parts are added and factored once (``Moments.whiten``). Row i of the factor is then
+F_i = [1/sqrt(M), L^-1 (x_i - mean)], with A = I - F F' (``cost.py``).
 
 Wide features can be reduced to their K leading principal directions V, the eigenvectors of X'PX:
 F_i = [1/sqrt(M), L^-1 V'(x_i - mean)] with L L' = V'X'PXV + M ridge I is then K wide. That is the
-same cost with the classifier's weights kept within the span of V, so no labels become cheaper; how
-much dearer they become at most follows from the eigenvalues (``Reduction``).
+same cost with the classifier's weights restricted to the span of V, so no labels cost less; the
+eigenvalues bound how much more they cost (``Reduction``).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy.typing as npt
 from scipy.linalg import blas, eigh
 
 from objectstates.base.errors import SettingError
-from objectstates.solver.cost import TOO_LARGE, cholesky_of_gram
+from objectstates.solver.cost import TOO_LARGE, cholesky_of_gram, normaliser
 from objectstates.solver.oracle import Floats, Labels
 
-_ROWS = 4096  # read and widened to float64 at a time
+_ROWS = 4096  # read and converted to float64 at a time
 
 
 class FeatureRows(Protocol):
@@ -57,8 +57,8 @@ class ArrayRows:
 class Moments:
     """Sums over rows, in float64, of x - shift and of its products with itself.
 
-    The shift, some point among the rows, is there for the digits: without it the mean's square
-    would be added here only to be taken off again. The lower triangle of ``products`` counts.
+    The shift, some point among the rows, avoids cancellation when the mean's square is subtracted.
+    Only the lower triangle of ``products`` is used.
     """
 
     shift: Floats  # (d,)
@@ -76,7 +76,7 @@ class Moments:
         )
 
     def whiten(self, ridge: float, keep: int | None = None) -> Whitening:
-        """Factor X'PX + M ridge I, or what its ``keep`` leading directions have of it."""
+        """Factor X'PX + M ridge I, or its restriction to the ``keep`` leading directions."""
         m, d = self.n_rows, len(self.shift)
         offset = self.total / max(m, 1)
         mean = self.shift + offset
@@ -108,11 +108,11 @@ def measure(features: FeatureRows, shift: Floats) -> Moments:
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """What makes factor rows of features; the same for all rows, wherever they are.
+    """The map from features to factor rows; the same for all rows of all shards.
 
     mean : (d,) of all rows. lower : (r, r) the L of L L' = X'PX + M ridge I. n_rows : M.
-    basis : (d, r) what the centred features are multiplied by first, of orthonormal columns, so
-        that X in L is the product; None where they are taken as they are, r = d.
+    basis : (d, r) orthonormal columns that the centred features are projected on first; None if
+        they are not reduced, r = d.
     variance_lost, error_share : as in ``Reduction``.
     """
 
@@ -125,12 +125,12 @@ class Whitening:
 
     @property
     def n_kept(self) -> int:
-        """r, the features that are left."""
+        """r, the size of the reduced features."""
         return len(self.lower)
 
     @property
     def reduction(self) -> Reduction:
-        """What the basis loses."""
+        """What the projection loses."""
         return Reduction(len(self.mean), self.n_kept, self.variance_lost, self.error_share)
 
     def factor(self, features: npt.NDArray[Any]) -> Floats:
@@ -144,16 +144,16 @@ class Whitening:
         rows[:, 1:] = blas.dtrsm(1.0, self.lower, columns, lower=1, overwrite_b=1).T
         return rows
 
-    def classifier(self, whole: Floats) -> tuple[Floats, Floats]:
-        """The classifier (W, b), (d, K) and (K,), of labels whose F'Y is ``whole`` (K, 1 + r).
+    def classifier(self, factor_sums: Floats) -> tuple[Floats, Floats]:
+        """The classifier (W, b), (d, K) and (K,), of labels with these factor sums (K, 1 + r).
 
-        It is one of the features as they were, reduced or not.
+        It applies to the original features, reduced or not.
         """
-        right = np.asfortranarray(whole[:, 1:].T)
+        right = np.asfortranarray(factor_sums[:, 1:].T)
         weights = blas.dtrsm(1.0, self.lower, right, lower=1, trans_a=1)
         if self.basis is not None:
             weights = self.basis @ weights
-        label_means = whole[:, 0] * max(self.n_rows, 1) ** -0.5
+        label_means = factor_sums[:, 0] * max(self.n_rows, 1) ** -0.5
         return weights, label_means - self.mean @ weights
 
 
@@ -161,12 +161,12 @@ class Whitening:
 class Reduction:
     """What is lost when features are reduced to their leading directions.
 
-    size, kept : features before and after; equal where nothing was reduced, and nothing lost.
-    variance_lost : share of the features' variance in the directions left out.
+    size, kept : size of the features before and after; equal if nothing was reduced.
+    variance_lost : share of the features' variance in the omitted directions.
     error_share : labels Y cost at most this share of |PY|^2 / 2M more than with all features, and
-        never less. It is s / (s + M ridge), of the largest eigenvalue s of X'PX left out: with
+        never less. It is s / (s + M ridge) for the largest omitted eigenvalue s of X'PX: with
         PX = U S^(1/2) V', A = P - sum_i s_i / (s_i + M ridge) u_i u_i', and the reduced A is the
-        same sum over the directions kept. The terms left out are orthogonal, the first the largest.
+        same sum over the kept directions. The omitted terms are orthogonal, the first the largest.
     """
 
     size: int
@@ -175,16 +175,16 @@ class Reduction:
     error_share: float
 
     def cost_error(self, labels: Labels) -> float:
-        """By how much the cost g of integer labels (M,), 0 for none, may be too high."""
+        """An upper bound on the error of the cost of integer labels (M,), 0 for unlabelled."""
         m = max(len(labels), 1)
         counts = np.bincount(labels)[1:]
-        return self.error_share * float((counts * (1 - counts / m)).sum()) / (2 * m)
+        return self.error_share * float((counts * (1 - counts / m)).sum()) / normaliser(m)
 
 
 def leading(gram: Floats, keep: int) -> tuple[Floats, Floats]:
-    """The ``keep + 1`` largest eigenvalues, in falling order, and the ``keep`` first eigenvectors.
+    """The ``keep + 1`` largest eigenvalues, descending, and the ``keep`` first eigenvectors.
 
-    ``gram``, of which the lower triangle counts, is overwritten; it must be larger than ``keep``.
+    ``gram``, whose lower triangle is read, is overwritten; it must be larger than ``keep``.
     """
     size = len(gram)
     if not np.isfinite(np.trace(gram)):  # the sum of all squares
@@ -201,16 +201,16 @@ def reduced(
 ) -> Whitening:
     """The whitening of centred features times ``basis`` (d, r).
 
-    values : the first eigenvalues of X'PX in falling order, one more than the basis has columns.
-    variance : their sum, of those that are not known too.
+    values : the first eigenvalues of X'PX, descending, one more than the basis has columns.
+    variance : the sum of all eigenvalues.
     """
-    kept, left_out = values[:-1], float(values[-1])
-    left_out += len(mean) * float(np.finfo(np.float64).eps * values[0])  # what rounding may hide
+    kept, omitted = values[:-1], float(values[-1])
+    omitted += len(mean) * float(np.finfo(np.float64).eps * values[0])  # rounding error
     return Whitening(
         mean,
         np.diag(np.sqrt(kept + n_rows * ridge)),
         n_rows,
         basis,
         variance_lost=max(1 - float(kept.sum()) / variance, 0.0) if variance > 0 else 0.0,
-        error_share=left_out / (left_out + n_rows * ridge),
+        error_share=omitted / (omitted + n_rows * ridge),
     )

@@ -1,7 +1,7 @@
-"""``cost.py`` of features that are reduced to their leading principal directions.
+"""``cost.py`` for features reduced to their leading principal directions, in memory.
 
-The rows that the solver reads become narrow, and so does the work of a pass; what that loses is
-known (``moments.Reduction``). The classifiers that come back are ones of the features as they were.
+Factor rows become narrower and passes cheaper; the loss is bounded (``moments.Reduction``).
+Classifiers apply to the original features.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from objectstates.solver.scale.moments import (
     shift_of,
 )
 
-_COLUMNS = 512  # features are widened to float64 this many columns at a time
+_COLUMNS = 512  # columns converted to float64 at a time, to need little memory
 
 
 class ReducedAlgebra(HostAlgebra):
-    """The functions of ``cost.py``, of features reduced to ``keep`` directions.
+    """The functions of ``cost.py`` for features reduced to ``keep`` directions.
 
-    Features of no higher rank than that are left as they are.
+    Features of no higher rank than that are not reduced.
     """
 
     def __init__(self, keep: int) -> None:
@@ -69,10 +69,10 @@ class ReducedAlgebra(HostAlgebra):
 
 
 def _whiten_few(features: npt.NDArray[Any], ridge: float, keep: int) -> Whitening:
-    """As ``Moments.whiten``, by way of the smaller PXX'P where rows are fewer than features.
+    """As ``Moments.whiten``, from the smaller PXX'P when there are fewer rows than features.
 
-    With PXX'P U = U S, the directions are X'P U S^(-1/2). Those too short to have a direction in
-    float64 explain nothing, and are left out.
+    With PXX'P U = U S, the directions are X'P U S^(-1/2). Those with an eigenvalue of 0 to rounding
+    error explain nothing, and are omitted.
     """
     m, d = features.shape
     mean = features.mean(axis=0, dtype=np.float64)
@@ -82,13 +82,13 @@ def _whiten_few(features: npt.NDArray[Any], ridge: float, keep: int) -> Whitenin
         gram = blas.dsyrk(1.0, block.T, beta=1.0, c=gram, trans=1, lower=1, overwrite_c=1)
     variance = float(np.trace(gram))
     values, vectors = leading(gram, keep)
-    solid = int((values[:keep] > d * np.finfo(np.float64).eps * values[0]).sum())
-    solid = max(solid, 1)  # all rows alike have none, and any will do
-    values, vectors = values[: solid + 1], vectors[:, :solid]
-    basis = np.empty((d, solid))
+    rank = int((values[:keep] > d * np.finfo(np.float64).eps * values[0]).sum())
+    rank = max(rank, 1)  # 0 if all rows are equal: then any direction will do
+    values, vectors = values[: rank + 1], vectors[:, :rank]
+    basis = np.empty((d, rank))
     for columns in _blocks(d):
         basis[columns] = (features[:, columns] - mean[columns]).T @ vectors
-    basis /= np.sqrt(np.maximum(values[:solid], np.finfo(np.float64).tiny))
+    basis /= np.sqrt(np.maximum(values[:rank], np.finfo(np.float64).tiny))
     return reduced(mean, m, ridge, values, basis, variance)
 
 
