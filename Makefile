@@ -1,27 +1,42 @@
-# Two commands do all the set-up: `make demo` and `make test`. Both work in an environment of their
-# own (.venv), so nothing outside this folder is touched.
+# Two commands do all the set-up: `make demo` and `make test`. Both use an environment of their own
+# (.venv), so nothing outside this folder is touched.
 
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# COVERAGE=0 runs the tests without measuring their coverage.
+COVERAGE ?= 1
+PYTEST_OPTIONS ?=
 
-.PHONY: demo test lint types debian benchmark clean
+.PHONY: demo test lint types kernels docs debian benchmark clean
 
 demo: .venv/installed
 	$(BIN)/objectstates demo
 
-test: lint types debian
-	$(BIN)/python -m pytest
+# All checks first (two at a time), then the tests on all cores.
+test: .venv/installed-dev debian
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types kernels
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder \
+	  $(if $(filter 1,$(COVERAGE)),--cov --cov-report=term:skip-covered) $(PYTEST_OPTIONS)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.check_layout
 
 types: .venv/installed-dev
 	$(BIN)/mypy
 
-# Some tests want a real browser, or a voice. Where Debian's can be installed without asking they are;
-# where they cannot, those tests are skipped and say so.
+# Compiled once here, the kernels need not be compiled by each process of the tests.
+kernels: .venv/installed-dev
+	$(BIN)/python -m tools.compile_kernels
+
+docs: .venv/installed-docs
+	$(BIN)/mkdocs build --strict
+
+# Some tests need a browser or a speech synthesiser. Debian's are installed where that needs no
+# password; elsewhere those tests are skipped with a message.
 debian:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null && \
 	command -v espeak-ng >/dev/null || { \
@@ -46,12 +61,16 @@ benchmark: .venv/installed-dev
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(PIP) --editable .
 	touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
 	touch $@ .venv/installed
 
+.venv/installed-docs: pyproject.toml | .venv/bin/python
+	$(PIP) --editable '.[docs]'
+	touch $@
+
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* site

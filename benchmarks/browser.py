@@ -1,4 +1,4 @@
-"""Debian's chromium, without a window, for whoever wants to see the page as people do."""
+"""Debian's chromium, headless, to test and measure the report in a real browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def has_browser() -> bool:
 
 @contextmanager
 def browser(width: int = 1280, height: int = 900, *, dark: bool = False) -> Iterator[WebDriver]:
-    """A browser with a profile of its own, which logs its requests and its complaints."""
+    """A browser with its own profile that logs requests and console messages."""
     profile = tempfile.mkdtemp(prefix="objectstates-")
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
@@ -49,15 +49,16 @@ def browser(width: int = 1280, height: int = 900, *, dark: bool = False) -> Iter
 
 
 def resize(driver: WebDriver, width: int, height: int) -> None:
-    """Narrow widths are those of a phone, whose page does not reserve room for a scroll bar."""
+    """Set the window's size; narrow ones are emulated as phones, without a scroll bar."""
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
 def requests(driver: WebDriver) -> list[str]:
-    """The addresses that pages have asked for since the last call."""
+    """The URLs requested since the last call."""
     messages: list[dict[str, Any]] = [
-        json.loads(entry["message"])["message"] for entry in driver.get_log("performance")
+        json.loads(entry["message"])["message"]
+        for entry in driver.get_log("performance")  # type: ignore[no-untyped-call]
     ]
     return [
         message["params"]["request"]["url"]

@@ -44,7 +44,8 @@ from benchmarks.cluster_model import (
 )
 from benchmarks.scale import CHUNKS, NU_PER_CLIP, SETTINGS, TRACKLETS, Made
 from objectstates.cli.output import make_table, print_table
-from objectstates.parallel.actors import LocalCrew, Memory
+from objectstates.parallel.actors import LocalActors
+from objectstates.parallel.ray_actors import Replay
 from objectstates.solver.scale.disk_shard import Shard
 from objectstates.solver.scale.moments import shift_of
 from objectstates.solver.scale.sharded import ShardedProblem, divide, part_of
@@ -76,7 +77,7 @@ AWS = Machines(
     "m6id.4xlarge", 16, cores=8, memory=64e9, disk=1.5e9, network=1.2e9, dollars=0.95
 )  # 16 hyper-threads count as 8 cores; price on demand, us-east-1
 
-MEMORY = Memory(frozenset(), "start", frozenset())  # nobody dies while it is measured
+REPLAY = Replay(frozenset(), "start", frozenset())  # no machine is lost while it is measured
 
 
 def corpus_of(tracklets: int, state_size: int, action_size: int) -> Corpus:
@@ -94,19 +95,19 @@ class TimedShard(Shard):
 
 
 class Watched:
-    """A crew whose calls are timed: seconds of the clock and of all this process's cores."""
+    """Actors whose calls are timed: seconds of the clock and of all this process's cores."""
 
-    def __init__(self, crew: Any) -> None:
-        self.crew = crew
+    def __init__(self, actors: Any) -> None:
+        self.actors = actors
         self.wall: dict[str, list[float]] = defaultdict(list)
         self.cpu: dict[str, list[float]] = defaultdict(list)
 
     def __len__(self) -> int:
-        return len(self.crew)
+        return len(self.actors)
 
-    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         begin = time.perf_counter(), time.process_time()
-        answers = self.crew.ask(method, arguments)
+        answers = self.actors.call(method, arguments)
         self.wall[method].append(time.perf_counter() - begin[0])
         self.cpu[method].append(time.process_time() - begin[1])
         return list(answers)
@@ -144,8 +145,8 @@ def shard_makers(made: Made, folder: Path, n_shards: int) -> list[Callable[[], S
 
 @contextmanager
 def local(makers: Sequence[Callable[[], Shard]]) -> Any:
-    with LocalCrew([make() for make in makers]) as crew:
-        yield crew
+    with LocalActors([make() for make in makers]) as actors:
+        yield actors
 
 
 def fit(
@@ -156,7 +157,7 @@ def fit(
     *,
     tol: float,
     max_passes: int = 500,
-    crew_of: Callable[..., Any] = local,
+    actors_of: Callable[..., Any] = local,
     twice: bool = False,
 ) -> Measured:
     """Fit made-up features; ``twice`` in the same processes, of which the second time counts."""
@@ -164,10 +165,10 @@ def fit(
     seconds: list[float] = []
     with tempfile.TemporaryDirectory(prefix="cluster-") as place, threadpool_limits(1):
         made = Made(Path(place), corpus.clips, state_size=state_size, action_size=action_size)
-        with crew_of(shard_makers(made, Path(place), shards)) as crew:
+        with actors_of(shard_makers(made, Path(place), shards)) as actors:
             for _ in range(2 if twice else 1):
                 gaps: list[float] = []
-                watched, before = Watched(crew), crew.ask("worked", [()] * shards)
+                watched, before = Watched(actors), actors.call("worked", [()] * shards)
                 begin = time.perf_counter(), time.process_time()
                 shifts = tuple(shift_of(rows) for rows in made.sides()[2:])
                 problem = ShardedProblem(watched, shifts, nu=NU_PER_CLIP / made.length, **SETTINGS)
@@ -178,7 +179,7 @@ def fit(
                     callback=lambda at, gaps=gaps: gaps.append(at.gap / at.objective),
                 )
                 seconds.append(time.perf_counter() - begin[0])
-                worked = np.subtract(crew.ask("worked", [()] * shards), before)
+                worked = np.subtract(actors.call("worked", [()] * shards), before)
     steps = {step: float(np.mean(watched.cpu[step])) for step in STEPS}
     steps["sweep"] += float(np.mean(watched.cpu["settle"]))
     whiten = making - sum(watched.cpu["measure"]) - sum(watched.cpu["prepare"])
@@ -271,12 +272,12 @@ def two_nodes() -> Any:
 def ray_constants(ray: Any) -> dict[str, float]:
     """Seconds by the clock: the best of several, for company only adds to them."""
     from objectstates.parallel.pool import run_all
-    from objectstates.parallel.ray_actors import RayCrew
+    from objectstates.parallel.ray_actors import RayActors
 
     asks = {}
     for size in (1, 8):
-        with RayCrew(ray, [Nothing] * size, MEMORY) as crew:
-            asks[size] = least(lambda crew=crew: crew.ask("nothing", [()] * len(crew)), 30)
+        with RayActors(ray, [Nothing] * size, REPLAY) as actors:
+            asks[size] = least(lambda actors=actors: actors.call("nothing", [()] * len(actors)), 30)
     call = max(asks[8] - asks[1], 0.0) / 7
     ends: list[float] = []
     run_all(Nothing, list(range(600)), ray_address="auto",
@@ -296,10 +297,10 @@ def least(what: Callable[[], Any], times: int) -> float:
 
 @contextmanager
 def on_ray(ray: Any, makers: Sequence[Callable[[], Shard]]) -> Any:
-    from objectstates.parallel.ray_actors import RayCrew
+    from objectstates.parallel.ray_actors import RayActors
 
-    with RayCrew(ray, makers, MEMORY) as crew:
-        yield crew
+    with RayActors(ray, makers, REPLAY) as actors:
+        yield actors
 
 
 # --- predictions beside measurements -------------------------------------------------------------
@@ -373,7 +374,7 @@ def measure(large: bool, with_ray: bool) -> tuple[Constants, list[Compared], dic
 def compare_on_ray(constants: Constants) -> tuple[Constants, list[Compared]]:
     with two_nodes() as ray:
         constants = replace(constants, **ray_constants(ray))
-        found = fit(*ON_RAY, tol=0.0, max_passes=RAY_PASSES, crew_of=partial(on_ray, ray),
+        found = fit(*ON_RAY, tol=0.0, max_passes=RAY_PASSES, actors_of=partial(on_ray, ray),
                     twice=True)  # fmt: skip
     constants = replace(constants, warming=max(found.warming, 0.0))
     nodes = Machines("two nodes", 2, cores=1, memory=1e12, disk=1e12, network=1e9)

@@ -1,7 +1,7 @@
-"""Look at the tracklets of a corpus: ``python -m benchmarks.contact_sheet CORPUS OUT.png``.
+"""Contact sheet of a corpus: ``python -m benchmarks.contact_sheet CORPUS OUT.png``.
 
-One row per clip, time from left to right: frames with the boxes of the tracklets alive drawn in,
-the surest thickest. For eyes, not for scripts.
+One row per clip, time from left to right: frames with the boxes of the tracklets at that time; the
+higher the detection score, the thicker the line.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ COLOURS = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (213, 9
 
 
 def row(clip: Clip, columns: int, width: int) -> np.ndarray:
-    """Frames at equal distances through the clip, side by side."""
+    """Evenly spaced frames of the clip, side by side."""
     start, end = clip.start or 0.0, clip.end or clip.chunks[-1].end
-    pictures = []
+    images = []
     for time in start + (end - start) * (np.arange(columns) + 0.5) / columns:
         with read_frames(clip.video or "", time, end) as frames:
             frame = next(iter(frames))
-        image = frame.image
+        image = frame.image.copy()
         for index, tracklet in enumerate(clip.tracklets):
             if tracklet.start <= time < tracklet.end and tracklet.boxes:
                 box = min(tracklet.boxes, key=lambda b: abs(b.time - time))
-                corners = [(round(box.x1), round(box.y1)), (round(box.x2), round(box.y2))]
+                first, last = (round(box.x1), round(box.y1)), (round(box.x2), round(box.y2))
                 thickness = 1 + round(2 * tracklet.score)
-                cv2.rectangle(image, *corners, COLOURS[index % len(COLOURS)], thickness)
+                cv2.rectangle(image, first, last, COLOURS[index % len(COLOURS)], thickness)
         height = round(image.shape[0] * width / image.shape[1])
-        image = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-        cv2.putText(image, f"{time:.1f}", (3, 12), cv2.FONT_HERSHEY_PLAIN, 0.8, (255, 255, 255))
-        pictures.append(image)
-    return np.hstack(pictures)
+        small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+        cv2.putText(small, f"{time:.1f}", (3, 12), cv2.FONT_HERSHEY_PLAIN, 0.8, (255, 255, 255))
+        images.append(small)
+    return np.hstack(images)
 
 
 def main() -> None:

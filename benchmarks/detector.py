@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from objectstates.base.geometry import MATCH_IOU, iou
 from objectstates.data.truth import ClipTruth, read_truth, shown_box
 from objectstates.detect.fewshot import FewShotDetector
 from objectstates.detect.fewshot_training import Recipe, train
 from objectstates.detect.from_truth import judge_labels, train_labels
-from objectstates.detect.metrics import OVERLAP, Evaluation, ImageRow, evaluate
-from objectstates.detect.nms import iou
-from objectstates.features.backbones import load_backbone
+from objectstates.detect.metrics import Evaluation, ImageRow, evaluate
+from objectstates.features.registry import load_backbone
 from objectstates.ingest.observe import Observation, ObserveSettings, observe
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, read_frames
@@ -43,7 +43,7 @@ VISIBLE = 0.25
 
 
 def known(folder: Path, clips: Iterable[int]) -> list[tuple[ClipSpan, ClipTruth]]:
-    """Some clips of a task, whole, with what is true of them."""
+    """Some clips of a task, whole, with their ground truth."""
     truth = read_truth(folder)
     names = [f"{folder.name}_{clip:03d}" for clip in clips]
     return [(ClipSpan(name, folder / f"{name}.mp4"), truth[name]) for name in names]
@@ -119,7 +119,7 @@ def covered(
         on = [
             frame
             for frame, box in zip(frames, own[:, 1:], strict=True)
-            if frame in boxes and iou(box[None], np.array([boxes[frame]]))[0, 0] >= OVERLAP
+            if frame in boxes and iou(box[None], np.array([boxes[frame]]))[0, 0] >= MATCH_IOU
         ]
         hit.update(on)
         on_object += 2 * len(on) >= len(frames)

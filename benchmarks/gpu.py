@@ -35,9 +35,8 @@ from unittest.mock import patch
 import numpy as np
 
 from objectstates.base.torch_utils import page_locked
-from objectstates.features import torch_backbones
-from objectstates.features import torch_feature_maps as torch_looks
-from objectstates.features.backbones import Frames, Image, Look
+from objectstates.features import torch_backbones, torch_feature_maps
+from objectstates.features.backbones import FeatureMaps, Frames, Image
 from objectstates.features.torch_backbones import TorchBackbone, resnet50
 from objectstates.video.clip_list import find_clips
 from objectstates.video.reader import read_frames
@@ -97,18 +96,18 @@ def described(backbone: TorchBackbone, batches: Iterable[Frames]) -> Iterator[in
     one before gave, and waits for the next.
     """
     boxes = random_boxes(BATCH)
-    queued = deque[tuple[Look, int]]()
+    queued = deque[tuple[FeatureMaps, int]]()
     for batch in batches:
-        queued.append((backbone.look(batch), len(batch)))
+        queued.append((backbone.device_maps(batch), len(batch)))
         if len(queued) > AHEAD:
-            look, count = queued.popleft()
-            yield taken(look, boxes[:count])
-    for look, count in queued:
-        yield taken(look, boxes[:count])
+            maps, count = queued.popleft()
+            yield taken(maps, boxes[:count])
+    for maps, count in queued:
+        yield taken(maps, boxes[:count])
 
 
-def taken(look: Look, boxes: list[np.ndarray]) -> int:
-    vectors, whole = look.boxes(boxes), look.frames()
+def taken(maps: FeatureMaps, boxes: list[np.ndarray]) -> int:
+    vectors, whole = maps.describe_boxes(boxes), maps.describe_frames()
     assert np.isfinite(vectors[-1]).all()
     return len(whole)
 
@@ -161,7 +160,7 @@ class Decoders:
                 frames = np.ndarray(self._shape, np.uint8, self._memory[process].buf)[slot, :count]
                 if count == batch:
                     yield frames
-                    self._free[process].put(slot)  # the frames are on the device, see `look`
+                    self._free[process].put(slot)  # the frames are on the device, see `device_maps`
                 else:
                     ends.extend(frames)
         for start in range(0, len(ends), batch):
@@ -267,20 +266,21 @@ class Stages:
 
 @contextmanager
 def staged(backbone: TorchBackbone, device: str) -> Iterator[Stages]:
-    """The stages of a backbone's looks, timed."""
+    """The stages of a backbone's `device_maps`, timed."""
     stages = Stages(device)
-    parts = [(backbone, "_map", "forward"), (torch_looks, "_pooled", "pooling")]
-    if backbone._stage is not None:
-        parts += [(backbone._stage, "_sent", "copy to device"), (torch_looks, "_to_host", "back")]
+    parts = [(backbone, "_map", "forward"), (torch_feature_maps, "_pooled", "pooling")]
+    if backbone._uploads is not None:
+        parts += [(backbone._uploads, "_to_device", "copy to device")]
+        parts += [(torch_feature_maps, "_to_host", "back")]
     with ExitStack() as stack:
         for owner, name, stage in parts:
             timed = stages.on_device(stage, getattr(owner, name))
             stack.enter_context(patch.object(owner, name, timed))
-        timed = stages.on_host("boxes", torch_looks._placed)
-        stack.enter_context(patch.object(torch_looks, "_placed", timed))
-        if backbone._stage is not None:
-            timed = stages.on_host("staging", backbone._stage._staged)
-            stack.enter_context(patch.object(backbone._stage, "_staged", timed))
+        timed = stages.on_host("boxes", torch_feature_maps._padded_boxes)
+        stack.enter_context(patch.object(torch_feature_maps, "_padded_boxes", timed))
+        if backbone._uploads is not None:
+            timed = stages.on_host("staging", backbone._uploads._to_buffer)
+            stack.enter_context(patch.object(backbone._uploads, "_to_buffer", timed))
         yield stages
 
 
@@ -313,9 +313,9 @@ def one_after_another(
     decoding = (time.perf_counter() - begun) / decoded
     with staged(backbone, device) as stages:
         for batch in batches:
-            look = backbone.look(batch)
+            maps = backbone.device_maps(batch)
             synchronise(device)
-            taken(look, random_boxes(len(batch)))
+            taken(maps, random_boxes(len(batch)))
             synchronise(device)
         spent = stages.seconds()
     return {"decode": 1e6 * decoding, **{stage: 1e6 * s / frames for stage, s in spent.items()}}
@@ -327,9 +327,9 @@ def queueing(backbone: TorchBackbone, device: str, batch: Frames, repeats: int) 
     for _ in range(repeats):
         synchronise(device)
         begun = time.perf_counter()
-        look = backbone.look(batch)
+        maps = backbone.device_maps(batch)
         host.append(time.perf_counter() - begun)
-        look.frames()
+        maps.describe_frames()
         synchronise(device)
         whole.append(time.perf_counter() - begun)
     return {"queued_ms": 1e3 * median(host), "done_ms": 1e3 * median(whole)}

@@ -51,7 +51,7 @@ def draw_video(path: Path, seconds: float, seed: int) -> Path:
         stream.width, stream.height, stream.pix_fmt = *SIZE, "yuv420p"
         for i in range(round(seconds * FPS)):
             dx, dy = (8 + 6 * np.sin([i / 40, i / 55])).astype(int)
-            image = table[dy : dy + SIZE[1], dx : dx + SIZE[0]].copy()
+            image = np.array(table[dy : dy + SIZE[1], dx : dx + SIZE[0]], np.uint8)
             for k, thing in enumerate(things):
                 x = int(120 + 100 * np.sin(i / (60 + 20 * k) + k))
                 y = 20 + 60 * k
@@ -100,23 +100,24 @@ class Stopwatch:
 
 def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
     """Milliseconds per frame of each stage, in one process."""
-    from objectstates.detect import fewshot
-    from objectstates.detect import file_boxes as boxes
-    from objectstates.features import lite0, looks
+    from objectstates.detect import fewshot, file_boxes
+    from objectstates.features import feature_maps, flow, lite0
     from objectstates.ingest import observe
-    from objectstates.video import reader as video
+    from objectstates.track import tracker
+    from objectstates.video import reader
 
     watch = Stopwatch()
-    parts = [
-        (video.Reading, "__next__", "decode"),
-        (observe.Tracker, "update", "track"),
-        (observe.Tracker, "finish", "track"),
-        (observe.FlowEstimator, "update", "flow"),
-        (lite0.Lite0, "maps", "backbone"),
-        (boxes.ClipBoxes, "detect", "detect"),
+    parts: list[tuple[Any, str, str]] = [
+        (reader.Reading, "__next__", "decode"),
+        (tracker.Tracker, "update", "track"),
+        (tracker.Tracker, "finish", "track"),
+        (flow.FlowEstimator, "update", "flow"),
+        (lite0.Lite0, "_run", "network"),
+        (file_boxes.ClipBoxes, "detect", "detect"),
         (fewshot.FewShotDetector, "detect", "detect"),
-        (looks.HostLook, "boxes", "appearance of boxes"),
-        (looks, "describe_frames", "appearance of frames"),
+        (fewshot.FewShotDetector, "detect_with_maps", "detect"),
+        (feature_maps.HostFeatureMaps, "describe_boxes", "appearance of boxes"),
+        (feature_maps, "describe_frames", "appearance of frames"),
         (observe, "motion_field", "object motion"),
         (observe, "object_motion", "object motion"),
     ]
@@ -185,7 +186,7 @@ def main() -> None:
 
 def measure_memory(options: argparse.Namespace, folder: Path) -> dict[str, float]:
     """Megabytes at the peak, by the length of the video."""
-    peaks = {}
+    peaks: dict[str, float] = {}
     (folder / "long").mkdir()
     for seconds in (10, 60, options.long):
         name = f"{seconds:g} s"

@@ -16,24 +16,24 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.detector import TASKS, TRAIN_CLIPS
+from objectstates.base.geometry import MATCH_IOU, iou
 from objectstates.data.truth import shown_box
 from objectstates.detect import change_detector as motion
-from objectstates.detect.nms import iou
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, probe
 
 Floats = npt.NDArray[np.float64]
 
 
-class WatchedClip:
-    """A clip with its truth, watched once."""
+class SummarisedClip:
+    """A clip with its ground truth, read once."""
 
     def __init__(self, folder: Path, clip: int) -> None:
-        task = folder.name
-        video = folder / f"{task}_{clip:03d}.mp4"
+        self.task = folder.name
+        video = folder / f"{self.task}_{clip:03d}.mp4"
         self.truth = json.loads(video.with_suffix(".json").read_text())
         self.span = ClipSpan(video.stem, video)
-        self.scene = motion.watch(video, None, None, motion.FPS)
+        self.scene = motion.summarise(video, None, None, motion.FPS)
         self.size = probe(video).height, probe(video).width
 
     def true_box(self, time: float) -> Floats | None:
@@ -42,24 +42,24 @@ class WatchedClip:
         return None if box is None else np.array([box], np.float64)
 
     def recall(self, boxes: int = motion.BOXES) -> float:
-        """Share of the frames watched in which a box overlaps the truth by half or more."""
+        """Fraction of the frames read in which a box matches the truth."""
         detector = motion.ClipProposals(lambda: self.scene, boxes)
         blank = np.zeros((*self.size, 3), np.uint8)
         hits = []
         for time in self.scene.times:
             if (truth := self.true_box(time)) is not None:
                 found = detector.detect([Frame(float(time), blank)])[0]
-                hits.append(len(found) > 0 and iou(found.boxes, truth).max() >= 0.5)
+                hits.append(len(found) > 0 and iou(found.boxes, truth).max() >= MATCH_IOU)
         return float(np.mean(hits))
 
     def examples(self) -> tuple[Floats, Floats]:
-        """Candidates of both phases: what describes them, and their mean overlap with the truth."""
+        """Candidates of both phases: their features, and their mean IoU with the truth."""
         scene = self.scene
         boxes = motion.candidate_boxes(scene.change)
         zoom = scene.change.shape[1] / self.size[1]
         features, overlaps = [], []
-        for late, picture in enumerate((scene.before, scene.after)):
-            features.append(motion.describe(picture, scene.change, boxes))
+        for late, image in enumerate((scene.before, scene.after)):
+            features.append(motion.describe(image, scene.change, boxes))
             rows = []
             for time, camera in zip(scene.times, scene.cameras, strict=True):
                 truth = self.true_box(time)
@@ -70,8 +70,8 @@ class WatchedClip:
         return np.concatenate(features), np.concatenate(overlaps)
 
 
-def fit(clips: list[WatchedClip]) -> tuple[Floats, float]:
-    """Weights and bias whose score grows with the overlap with the truth."""
+def fit(clips: list[SummarisedClip]) -> tuple[Floats, float]:
+    """Weights and bias of a logistic regression on the IoU with the truth."""
     pairs = [clip.examples() for clip in clips]
     x = np.concatenate([features for features, _ in pairs])
     target = np.clip((np.concatenate([overlap for _, overlap in pairs]) - 0.2) / 0.5, 0, 1)
@@ -92,12 +92,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--fit", action="store_true")
     arguments = parser.parse_args()
-    clips = [WatchedClip(arguments.folder / task, k) for task in TASKS for k in TRAIN_CLIPS]
+    clips = [SummarisedClip(arguments.folder / task, k) for task in TASKS for k in TRAIN_CLIPS]
     print("task         recall of 5 boxes, of 1; of 5 per clip")
     for task in TASKS:
         mine = [clip for clip in clips if clip.task == task]
         if arguments.fit:
-            motion._WEIGHTS, motion._BIAS = fit([clip for clip in clips if clip.task != task])
+            motion.WEIGHTS, motion.BIAS = fit([clip for clip in clips if clip.task != task])
         five, one = [clip.recall() for clip in mine], [clip.recall(1) for clip in mine]
         each = " ".join(f"{recall:.2f}" for recall in five)
         print(f"{task:12} {np.mean(five):.3f} {np.mean(one):.3f}  {each}", flush=True)

@@ -1,9 +1,9 @@
-"""How heavy the page is, and how soon it is seen: ``python -m benchmarks.report [--clips 500]``.
+"""Size and speed of the report: ``python -m benchmarks.report [--clips 500]``.
 
-Of a small and a large result on drawn videos: seconds to write the page, its megabytes, and in
+For a small and a large result on synthetic videos: seconds to write the page, its megabytes, and in
 Debian's chromium the milliseconds to the first paint, until the page is loaded, to sort all rows,
-and between two frames while all of it is scrolled through, 400 pixels a frame. The small page tells
-what the machine and the browser cost by themselves.
+and per frame while scrolling through the page by 400 pixels a frame. The small page is the floor:
+the cost of the machine and the browser.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.ingest import RESULTS, SIZE, draw_video
 from objectstates import Corpus, JointDiscovery, Result, write_report
 from objectstates.data.synthetic import synthetic_corpus
 
-N_VIDEOS = 20  # that the clips share
+N_VIDEOS = 20  # clips use them in turn
 
 SCROLL = """
 const done = arguments[0], gaps = [];
@@ -45,7 +45,7 @@ requestAnimationFrame(step);
 
 
 def with_videos(corpus: Corpus, videos: list[Path], seed: int = 0) -> Corpus:
-    """Synthetic clips given videos, and for every tracklet a box that drifts, 25 times a second."""
+    """Synthetic clips with videos and, for every tracklet, a drifting box at 25 frames a second."""
     rng = np.random.default_rng(seed)
     boxes = []
     for start, end in zip(corpus.tracklets.start, corpus.tracklets.end, strict=True):
@@ -68,9 +68,9 @@ def draw_result(n_clips: int, folder: Path, seed: int = 0) -> Result:
     return JointDiscovery(max_passes=60, seed=seed).fit(corpus).result_
 
 
-def look(page: Path) -> dict[str, float]:
-    """Milliseconds, medians of three visits."""
-    visits = []
+def time_page(page: Path) -> dict[str, float]:
+    """Milliseconds, medians of three loads."""
+    loads = []
     for _ in range(3):
         with browser() as driver:
             driver.get(address(page))
@@ -87,9 +87,9 @@ def look(page: Path) -> dict[str, float]:
             )
             driver.set_script_timeout(120)
             frame = driver.execute_async_script(SCROLL)
-            visits.append((paint, loaded, sorting, frame))
+            loads.append((paint, loaded, sorting, frame))
     names = ("first_paint_ms", "loaded_ms", "sort_ms", "scroll_frame_ms")
-    return {name: median(visit[k] for visit in visits) for k, name in enumerate(names)}
+    return {name: median(load[k] for load in loads) for k, name in enumerate(names)}
 
 
 def measure(n_clips: int, folder: Path) -> dict[str, Any]:
@@ -97,8 +97,8 @@ def measure(n_clips: int, folder: Path) -> dict[str, Any]:
     begin = time.perf_counter()
     page = write_report(result, folder / "report.html")
     written = time.perf_counter() - begin
-    facts = {"clips": n_clips, "write_s": written, "megabytes": page.stat().st_size / 1e6}
-    return {**facts, **(look(page) if has_browser() else {})}
+    row = {"clips": n_clips, "write_s": written, "megabytes": page.stat().st_size / 1e6}
+    return {**row, **(time_page(page) if has_browser() else {})}
 
 
 def main() -> None:

@@ -175,7 +175,7 @@ def measure(n_tracklets: int, n_shards: int, tol: float, limit: int, pipe: Any) 
     """Fit in this process, which may hold no more than ``limit`` bytes."""
     from objectstates.solver.scale.disk_shard import Shard
     from objectstates.solver.scale.moments import shift_of
-    from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem, divide, part_of
+    from objectstates.solver.scale.sharded import LocalActors, ShardedProblem, divide, part_of
 
     n_clips = -(-n_tracklets // TRACKLETS)
     with tempfile.TemporaryDirectory(prefix="scale-") as folder:
@@ -194,10 +194,10 @@ def measure(n_tracklets: int, n_shards: int, tol: float, limit: int, pipe: Any) 
             for s, clips in enumerate(divide(action, state, n_shards))
         ]
         factorising, passes, floors, whole = Clock(), Clock(), Clock(), Clock()
-        with LocalCrew(shards) as crew:
+        with LocalActors(shards) as actors:
             factorising.begin()
             problem = ShardedProblem(
-                crew, (shift_of(chunks), shift_of(tracklets)), nu=NU_PER_CLIP / made.length,
+                actors, (shift_of(chunks), shift_of(tracklets)), nu=NU_PER_CLIP / made.length,
                 **SETTINGS,
             )  # fmt: skip
             factorising.lap()
@@ -210,7 +210,7 @@ def measure(n_tracklets: int, n_shards: int, tol: float, limit: int, pipe: Any) 
                 )
                 whole.lap()
                 repeat_floor(shards, floors)
-            labels = np.concatenate([part[0] for part in crew.ask("rounding", [()] * n_shards)])
+            labels = np.concatenate([part[0] for part in actors.call("rounding", [()] * n_shards)])
         chosen = labels.reshape(n_clips, CHUNKS).argmax(axis=1)
         right = np.abs((chosen + 0.5) * 0.4 - made.action_time) < 0.8
     pipe.send(
@@ -246,7 +246,7 @@ def warm_up(folder: Path) -> None:
     """Load the compiled kernels."""
     from objectstates.solver.scale.disk_shard import Shard
     from objectstates.solver.scale.moments import shift_of
-    from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem, part_of
+    from objectstates.solver.scale.sharded import LocalActors, ShardedProblem, part_of
 
     (folder / "warm").mkdir()
     made = Made(folder / "warm", 120)
@@ -254,9 +254,9 @@ def warm_up(folder: Path) -> None:
     shard = Shard(
         part_of(action, chunks, 0, 120), part_of(state, tracklets, 0, 120), folder / "w", alone=True
     )
-    with LocalCrew([shard]) as crew:
+    with LocalActors([shard]) as actors:
         shifts = shift_of(chunks), shift_of(tracklets)
-        ShardedProblem(crew, shifts, nu=1.0, **SETTINGS).minimise(max_passes=60)
+        ShardedProblem(actors, shifts, nu=1.0, **SETTINGS).minimise(max_passes=60)
 
 
 def in_a_process(*arguments: Any) -> dict[str, Any]:

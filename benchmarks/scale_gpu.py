@@ -162,7 +162,7 @@ def million(
     import torch
 
     from objectstates.solver.scale.gpu_shard import ResidentShard
-    from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem
+    from objectstates.solver.scale.sharded import LocalActors, ShardedProblem
 
     device = torch.device(device_name)
     n_clips = -(-n_tracklets // TRACKLETS)
@@ -170,9 +170,9 @@ def million(
     shifts = [x.read(0, 4096).double().mean(0).cpu().numpy() for x in (chunks, tracklets)]
     shard = ResidentShard((action, chunks), (state, tracklets), device, mini_batches=mini_batches)
     factorising, passes, whole, looking = (Clock(device) for _ in range(4))
-    with LocalCrew([shard]) as crew:
+    with LocalActors([shard]) as actors:
         factorising.begin()
-        problem = ShardedProblem(crew, tuple(shifts), nu=NU_PER_CLIP / (CHUNKS * 0.4), **SETTINGS)
+        problem = ShardedProblem(actors, tuple(shifts), nu=NU_PER_CLIP / (CHUNKS * 0.4), **SETTINGS)
         factorising.lap()
         problem.minimise(max_passes=52, examine_every=NEVER)  # compiles and records all kernels
         floors = floor(shard, device)
@@ -191,7 +191,7 @@ def million(
         problem._examined([found.relaxed])
         looking.lap()
         verdict = judge(problem, shard, chunks, tracklets) if judged else None
-        labels = crew.ask("rounding", [()])[0][0]
+        labels = actors.call("rounding", [()])[0][0]
     chosen = labels.reshape(n_clips, CHUNKS).argmax(axis=1)
     right = np.abs((chosen + 0.5) * 0.4 - action_time) < 0.8
     starting = [s for s, stage in zip(passes.laps, stages, strict=True) if stage == "start"]

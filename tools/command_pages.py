@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_args, get_origin
 from typer.models import ArgumentInfo, OptionInfo
 
 from objectstates.cli import app
-from objectstates.cli.configuration import describe
+from objectstates.cli.settings_file import describe
 
 OUT = Path(__file__).parents[1] / "docs" / "commands"
 

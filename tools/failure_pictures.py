@@ -20,11 +20,11 @@ from objectstates.base.cache import cache_folder
 from objectstates.data.clips import TrackletLabel
 from objectstates.data.result import Result
 from objectstates.data.truth import ClipTruth, read_truth
-from objectstates.detect.labels import frames_at
 from objectstates.discovery.estimator import JointDiscovery
-from objectstates.ingest.pipeline import IngestSettings
+from objectstates.ingest.pipeline import IngestSettings, ingest_to
 from objectstates.parallel.pool import default_processes
 from objectstates.video.clip_list import find_clips
+from objectstates.video.frames_at import frames_at
 
 CLIPS = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
 OUT = Path(__file__).parents[1] / "docs" / "images"
@@ -36,7 +36,8 @@ WHITE = (255, 255, 255)
 def discover(settings: IngestSettings, truth: dict[str, ClipTruth]) -> Result:
     with tempfile.TemporaryDirectory() as place:
         workspace = Workspace(place)
-        workspace.ingest(
+        ingest_to(
+            workspace.corpus,
             find_clips(sorted(CLIPS.glob("*.mp4"))),
             settings,
             truth=truth,
@@ -64,9 +65,9 @@ def strip(result: Result, clip: int, truth: ClipTruth) -> np.ndarray:
     video = result.corpus.videos[clip]
     assert video is not None
     pictures = []
-    for frame, (_, row) in zip(
-        frames_at(Path(video), [time for time, _ in moments]), moments, strict=True
-    ):
+    frames = dict(frames_at(video, [time for time, _ in moments]))
+    for time, row in moments:
+        frame = frames[time]
         image = frame.image.copy()
         draw(image, truth.boxes_at(np.array([frame.time]))[0], WHITE, 1)
         name = "action"

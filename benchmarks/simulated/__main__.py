@@ -17,7 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from benchmarks.simulated import crops
 from benchmarks.simulated.tasks import MANIPULATIONS, manipulation
 from objectstates.base.errors import ObjectStatesError, SettingError
-from objectstates.parallel.pool import Outcome, run_all
+from objectstates.parallel.pool import run_all
+from objectstates.parallel.tasks import Outcome
 
 
 def options() -> argparse.Namespace:

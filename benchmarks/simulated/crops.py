@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from objectstates.base.errors import TruthError
-from objectstates.base.storage import write_whole
+from objectstates.base.storage import write_atomically
 
 MARGIN_SECONDS = (1.6, 2.4)  # kept beside the action where a clip is cut
 
@@ -60,7 +60,7 @@ def filmed_clips(folder: Path) -> list[FilmedClip]:
 def write_crops(folder: Path, seed: int) -> dict[str, tuple[int, int]]:
     """Crop all clips under the folder, and write ``crops.json`` there."""
     crops = {clip.name: one_sided(clip, seed) for clip in filmed_clips(folder)}
-    write_whole(folder / "crops.json", json.dumps(crops, separators=(",", ":")) + "\n")
+    write_atomically(folder / "crops.json", json.dumps(crops, separators=(",", ":")) + "\n")
     return crops
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from benchmarks.simulated.acting import FPS, Take
 from benchmarks.simulated.scene import Floats, RejectedError, Scene, subtree
 from benchmarks.simulated.simulator import mujoco
 from benchmarks.simulated.tasks import View
+from objectstates.base.storage import replacing
 
 WIDTH, HEIGHT = 320, 240
 OVERSAMPLING = 1.25  # of the picture, against jagged edges
@@ -295,20 +295,17 @@ def shoot(film: Film, path: Path, tick: Callable[[int], None]) -> truth.BoxLog:
 @contextmanager
 def _encoding(path: Path) -> Iterator[Callable[[npt.NDArray[np.uint8]], None]]:
     """H.264 of one thread, so that the same frames give the same bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        options = {"movflags": "+faststart"}
-        with av.open(str(temporary), "w", format="mp4", options=options) as container:
-            stream = container.add_stream("libx264", rate=FPS)
-            stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-            stream.options = {"crf": "25", "preset": "medium", "threads": "1", "g": "50"}
+    options = {"movflags": "+faststart"}
+    with (
+        replacing(path) as temporary,
+        av.open(str(temporary), "w", format="mp4", options=options) as container,
+    ):
+        stream = container.add_stream("libx264", rate=FPS)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        stream.options = {"crf": "25", "preset": "medium", "threads": "1", "g": "50"}
 
-            def write(picture: npt.NDArray[np.uint8]) -> None:
-                container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        def write(picture: npt.NDArray[np.uint8]) -> None:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
 
-            yield write
-            container.mux(stream.encode())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield write
+        container.mux(stream.encode())

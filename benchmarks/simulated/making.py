@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.simulated import acting, filming, looks, scene, truth
 from benchmarks.simulated.tasks import Manipulation, manipulation
 from objectstates.base.errors import ObjectStatesError
-from objectstates.base.storage import write_whole
+from objectstates.base.storage import write_atomically
 
 TRIES = 80
 
@@ -80,7 +80,7 @@ def make_clip(order: Order, tick: Callable[[int], None]) -> Made:
         head = {"version": truth.VERSION, "clip": order.name, "task": task.name}
         tail = {"seed": seed, "rejected_tries": dict(rejected)}
         text = json.dumps({**head, **facts, **tail}, separators=(",", ":"), allow_nan=False)
-        write_whole(order.json, text + "\n")
+        write_atomically(order.json, text + "\n")
         first, last = facts["action_frames"]
         return Made(order.name, facts["n_frames"], (first, last), dict(rejected))
     reasons = ", ".join(f"{count} x {reason}" for reason, count in rejected.most_common())

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from benchmarks.simulated.simulator import ENVIRONMENTS, MESHES, fast_simplification, mujoco
 from benchmarks.simulated.tasks import Manipulation, manipulation
 from benchmarks.simulated.things import Thing, add_to, household, repainted, visible_shapes
-from objectstates.base.cache import cache_folder, write_atomically
+from objectstates.base.cache import cache_folder
+from objectstates.base.storage import write_atomically
 
 Floats = npt.NDArray[np.float64]
 

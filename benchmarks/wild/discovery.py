@@ -36,7 +36,7 @@ import numpy as np
 
 from benchmarks.detector import TRAIN_CLIPS, trained
 from benchmarks.wild.footage import LongVideo, deal, span_truth, write_span
-from objectstates.base.storage import write_whole
+from objectstates.base.storage import write_atomically
 from objectstates.data.corpus import Corpus
 from objectstates.data.truth import UnknownClipWarning, label_corpus, read_truth
 from objectstates.discovery.estimator import InfeasibleClipWarning
@@ -44,8 +44,9 @@ from objectstates.evaluation import Evaluation, compare, evaluate, method_row
 from objectstates.evaluation.baselines import METHODS, MethodSettings
 from objectstates.evaluation.tables import comparison_table, method_table, to_markdown
 from objectstates.ingest.pipeline import IngestSettings, ingest
-from objectstates.narration.retrieval import Retrieved, TfidfSvm, retrieve
+from objectstates.narration.retrieval import Retrieved, retrieve
 from objectstates.narration.sentences import load_action
+from objectstates.narration.text_classifier import TfidfSvm
 from objectstates.video.clip_list import ClipSpan
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -297,7 +298,7 @@ def main() -> None:
     for kind, parts in every.items():
         show(f"mean, {kind}", parts)
     RESULTS.mkdir(exist_ok=True)
-    write_whole(RESULTS / f"wild-{options.seed}.json", json.dumps(facts, indent=1) + "\n")
+    write_atomically(RESULTS / f"wild-{options.seed}.json", json.dumps(facts, indent=1) + "\n")
 
 
 def _facts(judged: Judged) -> dict[str, Any]:

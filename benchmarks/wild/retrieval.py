@@ -22,9 +22,11 @@ from benchmarks.wild.phrases import SCENES
 from objectstates.base.errors import MissingExtraError
 from objectstates.cli.output import make_table, print_table
 from objectstates.narration.embeddings import EmbeddingSvm, PhraseMatcher
-from objectstates.narration.retrieval import Scorer, TfidfSvm, retrieve
+from objectstates.narration.retrieval import retrieve
 from objectstates.narration.sentence_encoder import SentenceEncoder
 from objectstates.narration.sentences import load_action
+from objectstates.narration.text_classifier import TfidfSvm
+from objectstates.narration.windows import Scorer
 
 RESULTS = Path(__file__).parents[1] / "results"
 AFTER, BEFORE = 15.0, 5.0

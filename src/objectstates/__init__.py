@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from objectstates.app.discover import discover
     from objectstates.base.errors import ObjectStatesError
     from objectstates.data.clips import Box, Chunk, Clip, Tracklet, TrackletLabel
     from objectstates.data.corpus import Corpus
@@ -26,43 +27,33 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Imported on first use, so that `import objectstates` and the command line start at once.
-_HOMES = {
-    "Box": "data.clips",
-    "Chunk": "data.clips",
-    "Clip": "data.clips",
-    "Tracklet": "data.clips",
-    "TrackletLabel": "data.clips",
-    "Corpus": "data.corpus",
-    "JointDiscovery": "discovery.estimator",
-    "ObjectStatesError": "base.errors",
-    "Result": "data.result",
-    "evaluate": "evaluation",
-    "label_corpus": "data.truth",
-    "read_authors": "data.formats.authors",
-    "read_truth": "data.truth",
-    "write_report": "report.page",
+# Imported on first use, so that `import objectstates` and the command line start fast.
+_NAMES = {
+    "app.discover": "discover",
+    "base.errors": "ObjectStatesError",
+    "data.clips": "Box Chunk Clip Tracklet TrackletLabel",
+    "data.corpus": "Corpus",
+    "data.formats.authors": "read_authors",
+    "data.result": "Result",
+    "data.truth": "label_corpus read_truth",
+    "discovery.estimator": "JointDiscovery",
+    "evaluation": "evaluate",
+    "report.page": "write_report",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Box",
-    "Chunk",
-    "Clip",
-    "Corpus",
-    "JointDiscovery",
-    "ObjectStatesError",
-    "Result",
-    "Tracklet",
-    "TrackletLabel",
-    "evaluate",
-    "label_corpus",
-    "read_authors",
-    "read_truth",
+    "Box", "Chunk", "Clip", "Corpus", "JointDiscovery", "ObjectStatesError", "Result", "Tracklet",
+    "TrackletLabel", "discover", "evaluate", "label_corpus", "read_authors", "read_truth",
     "write_report",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'objectstates' has no attribute {name!r}")
-    return getattr(import_module(f"objectstates.{_HOMES[name]}"), name)
+    return getattr(import_module(f"objectstates.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""The folder of a discovery: what is ours, what is left of a run that was killed."""
+"""The folder of a discovery: foreign files, and what a killed run left."""
 
 import os
 import subprocess
@@ -11,41 +11,46 @@ from objectstates import JointDiscovery
 from objectstates.app.workspace import Workspace
 from objectstates.base.errors import WorkspaceError
 from objectstates.data.synthetic import synthetic_corpus
+from objectstates.discovery.solver_runs import FitProgress
 
 
 @pytest.fixture
 def dead() -> int:
-    """The id of a process that is no more."""
+    """The id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
 
 
-def test_what_a_killed_run_left_is_cleared_and_what_a_living_one_writes_is_not(tmp_path, dead):
+def test_leftovers_of_a_killed_run_are_removed_and_files_of_a_living_one_are_not(tmp_path, dead):
     Workspace(tmp_path / "w")
-    for name in (f".corpus.{dead}.tmp", f".result.{dead}.old", f".result.{os.getppid()}.tmp"):
+    for name in (
+        f".corpus.{dead}-1a2b.tmp",
+        f".result.{dead}-1a2b.old",
+        f".result.{os.getppid()}-1a2b.tmp",
+    ):
         (tmp_path / "w" / name).mkdir()
-    (tmp_path / "w" / f".report.html.{dead}.tmp").write_text("half a page")
+    (tmp_path / "w" / f".report.html.{dead}-1a2b.tmp").write_text("half a page")
     Workspace(tmp_path / "w")
     left = {path.name for path in (tmp_path / "w").iterdir()}
-    assert left == {"discover.json", f".result.{os.getppid()}.tmp"}
+    assert left == {"discover.json", f".result.{os.getppid()}-1a2b.tmp"}
 
 
-def test_a_run_killed_before_its_first_mark_is_no_stranger(tmp_path, dead):
-    (tmp_path / f".discover.json.{dead}.tmp").write_text("{")
+def test_a_run_killed_while_it_created_the_folder_can_be_repeated(tmp_path, dead):
+    (tmp_path / f".discover.json.{dead}-1a2b.tmp").write_text("{")
     Workspace(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["discover.json"]
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "corpus", "report.html", ".hidden"])
-def test_a_folder_that_is_not_ours_is_left_alone(tmp_path, name):
+def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("precious")
     with pytest.raises(WorkspaceError, match="holds something else"):
         Workspace(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_file_is_no_folder(tmp_path):
+def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
     (tmp_path / "f").write_text("precious")
     with pytest.raises(WorkspaceError, match="cannot write"):
         Workspace(tmp_path / "f")
@@ -58,10 +63,10 @@ def test_a_fit_is_repeated_only_if_corpus_or_settings_changed(tmp_path):
     corpus.save(workspace.corpus)
 
     def fit(**settings):
-        passes = []
+        passes: list[FitProgress] = []
         model = JointDiscovery(max_passes=60, **settings)
-        result, kept = workspace.fit(model, callback=lambda p: passes.append(p) or None)
-        assert kept == (not passes), "what is said to be kept was computed"
+        result, kept = workspace.fit(model, callback=passes.append)
+        assert kept == (not passes), "a result that is reused is not computed"
         return result, kept
 
     first, kept = fit()

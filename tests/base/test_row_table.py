@@ -51,5 +51,5 @@ def test_what_lies_on_disk_is_gone_with_its_process(tmp_path):
 
 def test_a_disk_without_room_is_named(tmp_path):
     rows = Rows(1000, np.float32, tmp_path / "missing")
-    with pytest.raises(StorageError, match=r"missing \(No such file.*\): make some"):
+    with pytest.raises(StorageError, match=r"missing \(No such file.*\): free some"):
         rows.extend(np.ones((1000, 1000)))

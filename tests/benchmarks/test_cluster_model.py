@@ -10,7 +10,7 @@ import pytest
 from benchmarks.cluster_model import STEPS, Constants, Corpus, Fit, Machines, simulate_ingest
 from benchmarks.cluster_simulation import Measured, calibrated, growth_of_passes, shard_makers
 from benchmarks.scale import CHUNKS, SETTINGS, TRACKLETS, Made
-from objectstates.parallel.actors import LocalCrew
+from objectstates.parallel.actors import LocalActors
 from objectstates.solver.scale.moments import shift_of
 from objectstates.solver.scale.sharded import ShardedProblem
 
@@ -114,16 +114,16 @@ def test_machines_that_die_lose_only_what_they_work_on():
 
 
 class Counted:
-    """A crew whose messages are weighed."""
+    """Actors whose messages are weighed."""
 
-    def __init__(self, crew):
-        self.crew, self.asked, self.told, self.answered = crew, Counter(), 0, 0
+    def __init__(self, actors):
+        self.actors, self.asked, self.told, self.answered = actors, Counter(), 0, 0
 
     def __len__(self):
-        return len(self.crew)
+        return len(self.actors)
 
-    def ask(self, method, arguments):
-        answers = self.crew.ask(method, arguments)
+    def call(self, method, arguments):
+        answers = self.actors.call(method, arguments)
         if method != "keep":  # which is as rare as better roundings are
             self.asked[method] += 1
             self.told += len(pickle.dumps(arguments[0]))
@@ -136,8 +136,8 @@ def test_messages_are_those_of_a_real_fit(tmp_path):
     made = Made(tmp_path, 90, state_size=sizes[0], action_size=sizes[1])
     (tmp_path / "rows").mkdir()
     makers = shard_makers(made, tmp_path / "rows", shards)
-    with LocalCrew([make() for make in makers]) as crew:
-        counted = Counted(crew)
+    with LocalActors([make() for make in makers]) as actors:
+        counted = Counted(actors)
         shifts = tuple(shift_of(rows) for rows in made.sides()[2:])
         problem = ShardedProblem(counted, shifts, nu=0.1, **SETTINGS)
         problem.minimise(tol=0.0, max_passes=passes)

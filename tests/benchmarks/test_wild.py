@@ -8,7 +8,7 @@ import pytest
 from benchmarks.wild.narrated import Manner, expand, make_timeline, make_video, talk
 from benchmarks.wild.phrases import ACTIONS, CHATTER, PROMISES, SCENES, SUMMARIES
 from benchmarks.wild.retrieval import ceiling, chance, make_videos, precision
-from objectstates.narration.retrieval import TfidfSvm
+from objectstates.narration.text_classifier import TfidfSvm
 from objectstates.narration.sentences import action_names, load_action
 from objectstates.narration.transcript import tokens
 

@@ -1,9 +1,19 @@
-"""What tests of commands share."""
+"""Fixtures of tests of commands."""
+
+from __future__ import annotations
 
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    """The graph of the backbone is shared by all tests, and with those of ingest."""
-    monkeypatch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses that are opened in the browser of a pretended desktop."""
+    addresses: list[str] = []
+
+    def show(address: str) -> bool:
+        addresses.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", show)
+    monkeypatch.setenv("DISPLAY", ":0")
+    return addresses

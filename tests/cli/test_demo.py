@@ -7,10 +7,7 @@ from objectstates.data.truth import read_truth
 CLIPS = Path(__file__).parents[2] / "src" / "objectstates" / "demo"
 
 
-def test_demo_beats_guessing_from_video_files(run, tmp_path, monkeypatch):
-    shown = []
-    monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or True)
-    monkeypatch.setenv("DISPLAY", ":0")
+def test_demo_beats_guessing_from_video_files(run, tmp_path, shown):
     code, out, err = run("demo", "--out", tmp_path / "demo")
     assert code == 0, err
     number = r"([0-9.]+|-)"

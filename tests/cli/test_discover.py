@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from objectstates import Corpus, Result
 from objectstates.data.synthetic import synthetic_corpus
 from tests.ingest.test_pipeline import BOX, FPS, scene
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 NAMES = ("one", "three", "two")
 
@@ -41,10 +40,7 @@ def words(folder, out, *more):
     ]  # fmt: skip
 
 
-def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, monkeypatch):
-    shown = []
-    monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or True)
-    monkeypatch.setenv("DISPLAY", ":0")
+def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, shown):
     out = tmp_path / "out"
     code, text, _ = run(*words(folder, out, "--truth", folder / "truth.csv", "--open"))
     assert code == 0
@@ -96,53 +92,72 @@ def stamps(*paths: Path) -> dict[Path, int]:
     return {file: file.stat().st_mtime_ns for file in files}
 
 
-def interrupt(command, when, how):
-    """Start a command, and interrupt it as soon as ``when`` becomes true."""
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        # whoever runs the tests in the background has them ignore Ctrl-C
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    while process.poll() is None and not when():
-        time.sleep(0.005)
-    assert process.poll() is None, "it was over before it could be interrupted"
-    process.send_signal(how)
-    _, errors = process.communicate(timeout=60)
-    return process.returncode, errors.decode()
+STOPPING = """
+import os, signal, sys
+from importlib import import_module
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which background jobs ignore
+module, owner, name, calls, how = sys.argv[1:6]
+del sys.argv[1:6]
+place = getattr(import_module(module), owner) if owner else import_module(module)
+function, done = getattr(place, name), []
+
+def stop(*arguments, **options):
+    if len(done) == int(calls):
+        os.kill(os.getpid(), getattr(signal, how))
+    value = function(*arguments, **options)
+    done.append(None)
+    return value
+
+setattr(place, name, stop)
+from objectstates.cli import main
+main()
+"""
+PUT = "objectstates.base.cache", "ArrayCache", "put"
+FIT = "objectstates.discovery.estimator", "JointDiscovery", "fit"
+REPORT = "objectstates.app.workspace", "", "write_report"
 
 
-def test_interrupted_anywhere_it_goes_on_where_it_was(folder, tmp_path):
-    """Killed or stopped by Ctrl-C in each stage: what was finished is never written again."""
+def stopped(command, function, calls, how):
+    """Run a command that sends itself a signal after so many calls of a function."""
+    script = [sys.executable, "-c", STOPPING, *function, str(calls), how, *command]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def test_interrupted_anywhere_it_continues(run, folder, tmp_path):
+    """Killed or stopped by Ctrl-C in each stage: no finished work is written again."""
     out, cache = tmp_path / "out", tmp_path / "cache"
-    command = [sys.executable, "-m", "objectstates",
-               *words(folder, out, "--cache", str(cache), "--json")]  # fmt: skip
+    command = words(folder, out, "--cache", str(cache), "--json")
 
-    code, _ = interrupt(command, lambda: len(list(cache.rglob("*.npz"))) >= 2, signal.SIGKILL)
+    code, _ = stopped(command, PUT, 2, "SIGKILL")  # two entries per clip
     assert code == -signal.SIGKILL
     assert not (out / "corpus").exists()
     first_clip = stamps(cache)
+    assert len(first_clip) == 2
 
-    code, errors = interrupt(command, lambda: len(list(cache.rglob("*.npz"))) >= 4, signal.SIGINT)
+    code, errors = stopped(command, PUT, 2, "SIGINT")
     assert code == 130
     assert "objectstates: interrupted: the same command goes on from here\n" in errors
     assert "Traceback" not in errors
     two_clips = stamps(cache)
+    assert len(two_clips) == 4
     assert first_clip.items() <= two_clips.items()
 
-    interrupt(command, (out / "corpus" / "corpus.json").exists, signal.SIGKILL)
+    assert stopped(command, FIT, 0, "SIGKILL")[0] == -signal.SIGKILL
+    assert (out / "corpus" / "corpus.json").exists()
     assert not (out / "result").exists()
     all_clips = stamps(cache)
     assert two_clips.items() <= all_clips.items()
 
-    interrupt(command, (out / "result").exists, signal.SIGKILL)
-    assert not (out / "report.html").exists()
+    assert stopped(command, REPORT, 0, "SIGKILL")[0] == -signal.SIGKILL
     found = stamps(out / "result")
+    assert found
+    assert not (out / "report.html").exists()
     assert stamps(cache) == all_clips
 
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    facts = json.loads(done.stdout)
+    code, text, _ = run(*command)
+    assert code == 0
+    facts = json.loads(text)
     assert (facts["observed"], facts["from_cache"]) == (0, 3)
     assert facts["kept"] == ["fit", "ingest"]
     assert stamps(cache) == all_clips
@@ -162,7 +177,7 @@ def test_interrupted_anywhere_it_goes_on_where_it_was(folder, tmp_path):
         (["a.mp4", "--out", "a.mp4"], "a.mp4"),
         (["a.mp4", "--truth", "no.csv"], "no.csv does not exist"),
         (["a.mp4", "--detector", "magic"], "magic"),
-        (["a.mp4", "--tracklet-seconds", "0"], "tracklet_seconds"),
+        (["a.mp4", "--tracklet-seconds", "0"], "tracklet"),
         (["a.mp4", "--nu", "-1"], "nu must be"),
         (["a.mp4", "--out-of-core", "--reject", "auto"], "leave out --reject"),
     ],
@@ -191,12 +206,10 @@ def test_what_the_fit_would_refuse_is_refused_before_videos_are_read(run, folder
 
 
 def test_an_interrupted_fit_says_so_and_leaves_nothing(tmp_path):
-    synthetic_corpus(n_clips=40).save(tmp_path / "corpus")
-    command = [
-        sys.executable, "-m", "objectstates", "fit", str(tmp_path / "corpus"), "--out-of-core",
-        "--out", str(tmp_path / "result"), "--tol", "1e-12", "--max-passes", "1000000",
-    ]  # fmt: skip
-    code, errors = interrupt(command, lambda: list(tmp_path.glob("objectstates-*")), signal.SIGINT)
+    synthetic_corpus(n_clips=8).save(tmp_path / "corpus")
+    command = ["fit", str(tmp_path / "corpus"), "--out-of-core", "--out", str(tmp_path / "result")]
+    shards = "objectstates.parallel.actors", "LocalActors", "call"
+    code, errors = stopped(command, shards, 8, "SIGINT")
     assert code == 130
     assert errors == "objectstates: interrupted\n"
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]

@@ -140,7 +140,7 @@ def test_features_in_pieces_are_checked(tmp_path, row, message):
 
 
 def test_without_a_tracklet_the_size_of_features_is_kept(tmp_path):
-    empty = {name: [] for name in ("tracklet_start", "tracklet_end")}
+    empty: dict[str, list[float]] = {name: [] for name in ("tracklet_start", "tracklet_end")}
     features = np.empty((0, 4))
     corpus = Corpus.from_arrays(
         **columns(tracklets_per_clip=[0, 0], tracklet_features=features, **empty)
@@ -180,7 +180,7 @@ def test_select_keeps_the_clips_asked_for():
         np.testing.assert_array_equal(mine.tracklets[1].feature, theirs.tracklets[1].feature)
 
 
-def test_an_earlier_corpus_is_replaced_and_strangers_are_not(tmp_path):
+def test_an_earlier_corpus_is_replaced_but_no_other_folder(tmp_path):
     synthetic_corpus(n_clips=2).save(tmp_path / "c")
     synthetic_corpus(n_clips=3).save(tmp_path / "c")
     assert len(Corpus.load(tmp_path / "c")) == 3
@@ -208,8 +208,8 @@ def test_a_link_is_followed(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c", "link"]
 
 
-def test_tables_rewritten_by_others_are_read(tmp_path):
-    """Empty lists of boxes come back as lists of nothing from some tools."""
+def test_tables_rewritten_by_other_tools_are_read(tmp_path):
+    """Some tools write empty lists of boxes as lists of the null type."""
     corpus = Corpus.from_arrays(**columns())
     corpus.save(tmp_path / "c")
     empty = pa.array([[]] * 5, pa.list_(pa.null()))
@@ -304,9 +304,9 @@ nan_features[3, 2] = np.nan
         ({"tracklet_end": [1.0, 2.0]}, "end has 2 rows, but the clips have 5 tracklets"),
         ({"tracklet_features": np.ones((4, 4))}, "features has 4 rows"),
         ({"tracklets_per_clip": [2, 2]}, "start has 5 rows, but the clips have 4"),
-        ({"chunks_per_clip": [3]}, "2 clips, chunks_per_clip 1"),
-        ({"chunks_per_clip": [1.5, 1.5]}, "whole numbers"),
-        ({"tracklets_per_clip": [6, -1]}, "whole numbers"),
+        ({"chunks_per_clip": [3]}, "2 clips, `chunks_per_clip` for 1"),
+        ({"chunks_per_clip": [1.5, 1.5]}, "integers"),
+        ({"tracklets_per_clip": [6, -1]}, "integers"),
         ({"clip_ids": ["a", "a"]}, "clip id 'a' occurs more than once"),
         ({"clip_ids": ["a"]}, "given for 2 of 1 clips|one video"),
         ({"clip_ids": ["a", ""]}, "non-empty"),
@@ -370,12 +370,12 @@ def ragged_feature(folder):
     )
 
 
-def stranger(folder):
-    clips = pa.array(["a", "a", "b", "b", "who"])
+def unknown_clip(folder):
+    clips = pa.array(["a", "a", "b", "b", "z"])
     rewrite(folder, "tracklets", lambda t: t.set_column(0, "clip", clips))
 
 
-def scattered(folder):
+def not_contiguous(folder):
     clips = pa.array(["a", "b", "a", "b", "b"])
     rewrite(folder, "tracklets", lambda t: t.set_column(0, "clip", clips))
 
@@ -385,7 +385,7 @@ def null_start(folder):
     rewrite(folder, "tracklets", lambda t: t.set_column(1, "start", values))
 
 
-def words_for_numbers(folder):
+def text_for_numbers(folder):
     values = pa.array(["zero", "one", "two", "three", "four"])
     rewrite(folder, "tracklets", lambda t: t.set_column(1, "start", values))
 
@@ -399,10 +399,10 @@ def words_for_numbers(folder):
         (remove_table, "chunks.parquet is missing"),
         (drop_feature, "no column 'feature'"),
         (ragged_feature, "lists of float32 numbers, all of one size"),
-        (stranger, "clip 'who' is not in clips.parquet"),
-        (scattered, "each clip's together"),
+        (unknown_clip, "clip 'z' is not in clips.parquet"),
+        (not_contiguous, "contiguous per clip"),
         (null_start, "column start has rows without a value"),
-        (words_for_numbers, "column start must be numbers"),
+        (text_for_numbers, "column start must be numbers"),
     ],
 )
 def test_damaged_folder_gives_an_error_that_names_the_file(tmp_path, damage, message):

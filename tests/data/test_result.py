@@ -1,11 +1,13 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from objectstates import JointDiscovery, Result
-from objectstates.base.errors import CorpusError, ResultError
+from objectstates.base.errors import CorpusError, MissingExtraError, ResultError
+from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
 
 
@@ -168,3 +170,37 @@ def test_results_from_before_there_were_scales_are_read(tmp_path):
     np.savez(path, **older)
     again = Result.load(tmp_path / "result")
     np.testing.assert_array_equal(again.classifiers["state"].scale, [1.0, 1.0])
+
+
+def test_frames_have_a_row_per_clip_and_per_tracklet(result, corpus):
+    pytest.importorskip("pandas", reason="needs the extra pandas")
+    clips, tracklets = result.to_frame(), result.tracklets_frame()
+    assert list(clips["clip"]) == list(result.clips)
+    np.testing.assert_array_equal(clips["action_time"], result.action_time)
+    np.testing.assert_array_equal(clips[["action_start", "action_end"]], result.action_span)
+    np.testing.assert_array_equal(clips["confidence"], result.confidence)
+    assert len(tracklets) == len(result.state) == len(corpus.tracklets.start)
+    np.testing.assert_array_equal(tracklets["state"], result.state)
+    np.testing.assert_array_equal(tracklets["start"], corpus.tracklets.start)
+    np.testing.assert_array_equal(tracklets[["score_1", "score_2"]], result.state_scores)
+    first = tracklets.groupby("clip", sort=False).first()
+    assert list(first.index) == list(result.clips)
+    assert (first["tracklet"] == 0).all()
+
+
+def test_without_pandas_the_extra_is_named(result, monkeypatch):
+    monkeypatch.setattr("objectstates.data.result.find_spec", lambda name: None)
+    for frame in (result.to_frame, result.tracklets_frame):
+        with pytest.raises(MissingExtraError, match=r"objectstates\[pandas\]"):
+            frame()
+
+
+def test_repr_is_a_summary_of_a_few_lines(result, corpus):
+    text = repr(result)
+    assert text.startswith("Result of 5 clips, ")
+    assert f"{len(result.state)} tracklets" in text
+    assert f"action in {(result.action_chunk >= 0).sum()} clips" in text
+    assert "duality gap" in text
+    assert len(text.splitlines()) == 3
+    skipped = replace(result, skipped=(SkippedClip("x", "no tracklets"),))
+    assert "Result of 5 clips, 1 skipped, " in repr(skipped)

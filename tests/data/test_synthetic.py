@@ -1,19 +1,19 @@
 import numpy as np
+import pytest
 
 from objectstates.data.clips import TrackletLabel
 from objectstates.data.synthetic import synthetic_corpus
 
 
-def test_truth_is_in_the_papers_order():
-    corpus = synthetic_corpus(n_clips=25, seed=3)
-    for clip in corpus:
-        action = [chunk.time for chunk in clip.chunks if chunk.label]
-        assert action
-        for tracklet in clip.tracklets:
-            if tracklet.label is TrackletLabel.STATE_1:
-                assert tracklet.time < min(action)
-            if tracklet.label is TrackletLabel.STATE_2:
-                assert tracklet.time > max(action)
+@pytest.mark.parametrize("seed", range(4))
+def test_states_are_before_and_after_the_action(seed):
+    corpus = synthetic_corpus(n_clips=25, seed=seed)
+    for n in range(len(corpus)):
+        rows, chunks = list(corpus.tracklet_rows(n)), list(corpus.chunk_rows(n))
+        action = corpus.chunks.time[chunks][corpus.chunks.label[chunks] == 1]
+        time, label = corpus.tracklets.time[rows], corpus.tracklets.label[rows]
+        assert time[label == TrackletLabel.STATE_1].max() < action.min()
+        assert time[label == TrackletLabel.STATE_2].min() > action.max()
 
 
 def test_seed_and_world_decide_everything():

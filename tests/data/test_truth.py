@@ -41,7 +41,7 @@ def truth_of(action, times=(), boxes=(), clip="a"):
 def test_a_tracklet_is_judged_by_place_and_time():
     corpus = corpus_of(
         tracklet(0, 1, HERE, HERE),  # before
-        tracklet(1, 2, THERE, THERE),  # another thing
+        tracklet(1, 2, THERE, THERE),  # another object
         tracklet(2, 3, HERE, HERE),  # ends as the action begins
         tracklet(2.5, 3.5, HERE, HERE),  # runs into it
         tracklet(4, 5, HERE, HERE),  # in it
@@ -72,8 +72,8 @@ def test_an_object_that_is_not_seen_overlaps_with_nothing():
     assert labelled.tracklets.label.tolist() == [1, 0]
 
 
-def test_one_box_tells_the_place_in_its_state():
-    """The box after the action is nearer in time, and yet the one before it is meant."""
+def test_one_box_per_phase_suffices():
+    """The box after the action is nearer in time, but the one of the same phase counts."""
     corpus = corpus_of(tracklet(4, 5, HERE), tracklet(7, 8, HERE), tracklet(8, 9, THERE))
     labelled = label_corpus(corpus, truth_of((5.2, 5.4), [0, 5.5], [HERE, THERE]))
     assert labelled.tracklets.label.tolist() == [1, 0, 2]
@@ -93,12 +93,12 @@ def test_a_crop_has_the_truth_of_its_video():
         assert np.flatnonzero(label_corpus(corpus, truth).chunks.label).tolist() == expected
 
 
-def test_clips_of_which_nothing_is_known_are_named():
+def test_clips_without_ground_truth_are_named():
     known, other = corpus_of(clip="a")[0], replace(corpus_of(clip="b")[0], id="b")
     with pytest.warns(UnknownClipWarning, match="1 of 2 clips: b"):
         labelled = label_corpus(Corpus.from_clips([known, other]), truth_of((3, 6)))
     assert set(labelled.chunks.label[10:]) == {-1}
-    with pytest.raises(TruthError, match="1 of 1 clips: b; the truth is about a"):
+    with pytest.raises(TruthError, match="1 of 1 clips: b; there is some for a"):
         label_corpus(Corpus.from_clips([other]), truth_of((3, 6)))
 
 
@@ -135,7 +135,7 @@ def test_a_folder_of_clips(tmp_path):
     np.testing.assert_array_equal(truth.boxes, [[10, 10, 20, 20], [10, 5, 25, 20], [np.nan] * 4])
 
 
-def test_what_shows_the_state_is_around_object_and_part():
+def test_the_shown_box_is_the_union_of_object_and_part():
     beside = {"object": {"box": [[0, 0, 4, 4]]}, "part": {"box": [[6, 1, 8, 3]]}}
     assert shown_box(beside, 0) == (0, 0, 8, 4)
     assert shown_box({"object": {"box": [None]}, "part": {"box": [None]}}, 0) is None
@@ -162,14 +162,14 @@ def test_annotations_of_one_early_and_one_late_frame(tmp_path):
     assert list(truth) == ["open_drawer/00", "lid/02"]
     assert truth["open_drawer/00"].times.tolist() == [0, 2]
     assert truth["open_drawer/00"].boxes[1].tolist() == [0, 0, 12, 10]
-    assert len(truth["lid/02"].boxes) == 1, "what was not annotated is not unseen"
+    assert len(truth["lid/02"].boxes) == 1, "a missing annotation is not an invisible object"
 
 
 def test_a_list_of_actions(tmp_path):
     path = tmp_path / "truth.csv"
     path.write_text("clip,action_start,action_end\na,1,2.5\nb,0,1\n")
     truth = read_truth(path)
-    assert truth["a"].action == (1, 2.5)
+    assert list(truth["a"].action) == [1, 2.5]
     assert len(truth["b"].times) == 0
 
 
@@ -182,10 +182,10 @@ def test_a_list_of_actions(tmp_path):
         (
             "t.csv",
             "clip,action_start,action_end\na,2,1\n",
-            "t.csv, line 2: clip 'a': its action from 2 to 1 s",
+            "t.csv, line 2: clip 'a': the action from 2 to 1 s",
         ),
         ("t.csv", "clip,action_start,action_end\na,1,2\na,1,2\n", "line 3"),
-        ("t.csv", "clip,action_start,action_end\n", "tells of no clip"),
+        ("t.csv", "clip,action_start,action_end\n", "no clip"),
         ("t.json", "[{]", "cannot be read as JSON"),
         ("t.json", "{}", "a list"),
         ("t.json", '[{"file": "a.mp4", "fps": 30}]', "entry 1"),

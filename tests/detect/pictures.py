@@ -19,9 +19,9 @@ def background(rng: np.random.Generator, size: tuple[int, int] = SIZE) -> Image:
     """Smooth colours with some noise, and two plain shapes that are not the thing."""
     width, height = size
     coarse = rng.integers(40, 200, (4, 5, 3)).astype(np.uint8)
-    image = cv2.resize(coarse, size, interpolation=cv2.INTER_CUBIC).astype(np.float32)
-    image += rng.normal(0, 6, image.shape)
-    image = np.clip(image, 0, 255).astype(np.uint8)
+    smooth = cv2.resize(coarse, size, interpolation=cv2.INTER_CUBIC).astype(np.float32)
+    smooth += rng.normal(0, 6, smooth.shape)
+    image = np.clip(smooth, 0, 255).astype(np.uint8)
     for _ in range(2):
         x, y = rng.integers(0, width - 30), rng.integers(0, height - 30)
         colour = rng.integers(0, 255, 3).tolist()

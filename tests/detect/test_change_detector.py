@@ -6,15 +6,15 @@ import cv2
 import numpy as np
 import pytest
 
-from benchmarks.motion_detector import WatchedClip
+from benchmarks.motion_detector import SummarisedClip
 from objectstates.base.errors import DetectorError
+from objectstates.base.geometry import iou
 from objectstates.detect.change_detector import ClipProposals, MotionDetector
 from objectstates.detect.detections import Detections
-from objectstates.detect.nms import iou
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Image, probe, read_frames
 from tests.detect.pictures import background, simulated, thing
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 SIZE = (240, 180)
 BEFORE = np.array([[70, 60, 130, 105]])
@@ -28,7 +28,7 @@ def scene(pan: float = 0.0, *, moves: bool = True) -> list[Image]:
     """
     rng = np.random.default_rng(0)
     wall = background(rng, (SIZE[0] + 80, SIZE[1]))
-    grain = cv2.GaussianBlur(rng.normal(size=wall.shape[:2]), None, 2.5)
+    grain = np.asarray(cv2.GaussianBlur(rng.normal(size=wall.shape[:2]), (0, 0), 2.5))
     wall = np.clip(wall + 25 * (grain / grain.std())[..., None], 0, 255).astype(np.uint8)
     cv2.rectangle(wall, (10, 130), (60, 160), (200, 40, 160), -1)  # rests
     images = []
@@ -126,5 +126,5 @@ def test_without_a_clip_it_says_what_to_do():
 
 
 def test_an_opened_drawer_is_among_the_boxes():
-    recalls = [WatchedClip(simulated("drawer-open"), clip).recall() for clip in (1, 3)]
+    recalls = [SummarisedClip(simulated("drawer-open"), clip).recall() for clip in (1, 3)]
     assert min(recalls) >= 0.8

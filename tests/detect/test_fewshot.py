@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from benchmarks.detector import known
 from objectstates.base.errors import DetectorError, LabelError
+from objectstates.base.geometry import iou
 from objectstates.detect import fewshot
 from objectstates.detect.detections import Detections
 from objectstates.detect.fewshot import Calibration, FewShotDetector, load
-from objectstates.detect.fewshot_training import Recipe, _calibration, _Search, train
+from objectstates.detect.fewshot_training import Recipe, _calibration, _HeldOut, train
 from objectstates.detect.from_truth import judge_labels, train_labels
 from objectstates.detect.metrics import average_precision, evaluate, match
-from objectstates.detect.nms import iou
 from objectstates.detect.proposals import (
     dense_boxes,
     describe_bins,
@@ -64,14 +64,15 @@ def test_boxes_are_in_pixels_of_the_frame_whatever_its_size(detector: FewShotDet
     truth = np.array([[x, y, x + width, y + height]])
     for zoom in (0.5, 1, 3):
         size = round(160 * zoom), round(120 * zoom)
-        frame = Frame(0.0, cv2.resize(image, size, interpolation=cv2.INTER_AREA))
+        resized = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+        frame = Frame(0.0, np.asarray(resized, np.uint8))
         found = detector.detect([frame])[0]
         assert iou(found.boxes[:1], truth * zoom).item() > 0.6
         assert (found.boxes >= 0).all()
         assert (found.boxes <= [*size, *size]).all()
 
 
-def test_scores_are_chances_and_fall(detector: FewShotDetector):
+def test_scores_are_from_0_to_1_and_descending(detector: FewShotDetector):
     image, _ = picture(np.random.default_rng(5))
     everything = detector.with_threshold(0.0).detect([Frame(0.0, image)])[0]
     assert (np.diff(everything.scores) <= 0).all()
@@ -80,49 +81,51 @@ def test_scores_are_chances_and_fall(detector: FewShotDetector):
     assert len(likely) == (everything.scores >= 0.4).sum()
 
 
-def searches(objects: list[float], seed: int = 0) -> list[_Search]:
+def held_out(objects: list[float], seed: int = 0) -> list[_HeldOut]:
     """40 images with an object of a given score, and nine boxes of background around -4."""
     rng = np.random.default_rng(seed)
     found = []
     for score in np.resize(objects, 40):
         scores = np.append(score, rng.normal(-4, 1, 9))
         order = np.argsort(-scores)
-        found.append(_Search(scores[order], (order == 0), 0))
+        found.append(_HeldOut(scores[order], (order == 0), 0))
     return found
 
 
-def passing(found: list[_Search], right: bool) -> float:
+def passing(found: list[_HeldOut], right: bool) -> float:
     """Boxes per image that pass the default threshold after calibration."""
     calibration = _calibration(found, len(found), sources=8)
-    return sum(
-        ((calibration.chances(s.scores) >= 0.4) & (s.right == right)).sum() for s in found
-    ) / len(found)
+    passed = [(calibration.confidences(s.scores) >= 0.4) & (s.right == right) for s in found]
+    return float(np.concatenate(passed).sum()) / len(found)
 
 
-def test_where_objects_stand_out_nothing_else_passes():
-    found = searches([3.0, 3.2, 2.8])
+def test_where_objects_score_high_nothing_else_passes():
+    found = held_out([3.0, 3.2, 2.8])
     assert passing(found, right=True) == 1
     assert passing(found, right=False) == 0
 
 
-def test_where_videos_differ_weak_objects_pass_at_the_price_of_false_alarms():
-    found = searches([3.0, 1.0, -2.5])
+def test_where_videos_differ_weak_objects_pass_with_some_false_positives():
+    found = held_out([3.0, 1.0, -2.5])
     assert passing(found, right=True) > 0.9
     assert 0 < passing(found, right=False) <= 0.5 + 1 / 40
 
 
-def test_false_alarms_are_bounded_however_bad_the_detector():
-    found = searches([-4.0, -7.0, 2.0])
+def test_false_positives_are_bounded_however_bad_the_detector():
+    found = held_out([-4.0, -7.0, 2.0])
     assert passing(found, right=False) <= 0.5 + 1 / 40
-    missed = [s._replace(right=np.zeros(10, bool), missed=1) for s in searches([-4.0], 1)]
+    missed = [s._replace(right=np.zeros(10, bool), missed=1) for s in held_out([-4.0], 1)]
     assert passing([*found, *missed], right=False) <= 0.5 + 1 / 80
 
 
-def test_a_box_is_likelier_where_no_other_outshines_it():
+def test_a_box_is_less_likely_beside_a_better_one():
     calibration = Calibration(1.0, 0.5, 0.0)
-    alone, beside = calibration.chances(np.array([1.0])), calibration.chances(np.array([4.0, 1.0]))
+    alone, beside = (
+        calibration.confidences(np.array([1.0])),
+        calibration.confidences(np.array([4.0, 1.0])),
+    )
     assert alone[0] > beside[1]
-    assert len(calibration.chances(np.empty(0))) == 0
+    assert len(calibration.confidences(np.empty(0))) == 0
 
 
 def test_odd_frames_are_no_trouble(detector: FewShotDetector):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,10 +14,18 @@ from hypothesis import strategies as st
 
 from objectstates.base.errors import DetectorError, SettingError
 from objectstates.detect import onnx_models
+from objectstates.detect.detections import DetectorOptions
 from objectstates.detect.onnx_layouts import recognise
 from objectstates.detect.onnx_models import Letterbox, OnnxDetector
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, VideoInfo
+
+
+def onnx_detector(
+    path: Path, object_name: str | None = None, class_index: int | None = None, **options: Any
+) -> OnnxDetector:
+    return OnnxDetector(path, DetectorOptions(object_name, **options), class_index)
+
 
 RECTANGLE = (24, 10, 80, 50)
 NAMES = "{0: 'hand', 1: 'Drawer', 2: 'door'}"
@@ -192,51 +201,51 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_the_contract(path: Path) -> None:
-    assert scores(OnnxDetector(contract(path), threshold=0.2)) == [0.75, 0.3]
-    assert scores(OnnxDetector(path)) == [0.75]
-    assert scores(OnnxDetector(path, class_index=0)) == [0.75]
-    assert scores(OnnxDetector(path, class_index=1)) == []
-    assert scores(OnnxDetector(contract(path, labels=None), "drawer")) == [0.75]
+    assert scores(onnx_detector(contract(path), threshold=0.2)) == [0.75, 0.3]
+    assert scores(onnx_detector(path)) == [0.75]
+    assert scores(onnx_detector(path, class_index=0)) == [0.75]
+    assert scores(onnx_detector(path, class_index=1)) == []
+    assert scores(onnx_detector(contract(path, labels=None), "drawer")) == [0.75]
 
 
 def test_yolo_with_channels_first(path: Path) -> None:
     # Classes apart: of drawer the rectangle is found once; any class finds the box beside it too.
-    named = OnnxDetector(yolo8(path, names=NAMES), "drawer")
+    named = onnx_detector(yolo8(path, names=NAMES), "drawer")
     assert scores(named) == [0.8, 0.45]
-    assert scores(OnnxDetector(yolo8(path), class_index=1)) == [0.8, 0.45]
-    assert scores(OnnxDetector(path, class_index=0)) == []
-    (found,) = OnnxDetector(path).detect([frame()])
+    assert scores(onnx_detector(yolo8(path), class_index=1)) == [0.8, 0.45]
+    assert scores(onnx_detector(path, class_index=0)) == []
+    (found,) = onnx_detector(path).detect([frame()])
     np.testing.assert_allclose(found.scores, [0.9, 0.8])
     np.testing.assert_allclose(found.boxes[0] - found.boxes[1], [50, 0, 50, 0], atol=1e-3)
 
 
 def test_masks_of_yolo_are_passed_over(path: Path) -> None:
-    assert scores(OnnxDetector(yolo8(path, masks=True, names=NAMES), "drawer")) == [0.8, 0.45]
+    assert scores(onnx_detector(yolo8(path, masks=True, names=NAMES), "drawer")) == [0.8, 0.45]
 
 
 def test_yolo_with_objectness(path: Path) -> None:
-    assert scores(OnnxDetector(yolo5(path, NAMES), "drawer")) == [0.45]
-    assert scores(OnnxDetector(yolo5(path), class_index=1)) == [0.45]
-    assert scores(OnnxDetector(path, class_index=2)) == []
+    assert scores(onnx_detector(yolo5(path, NAMES), "drawer")) == [0.45]
+    assert scores(onnx_detector(yolo5(path), class_index=1)) == [0.45]
+    assert scores(onnx_detector(path, class_index=2)) == []
 
 
 def test_yolo_that_suppresses_by_itself(path: Path) -> None:
-    assert scores(OnnxDetector(end_to_end(path), class_index=1)) == [0.8]
-    assert scores(OnnxDetector(path, class_index=0)) == [0.7]
+    assert scores(onnx_detector(end_to_end(path), class_index=1)) == [0.8]
+    assert scores(onnx_detector(path, class_index=0)) == [0.7]
 
 
 def test_ssd(path: Path) -> None:
-    assert scores(OnnxDetector(ssd(path), class_index=1)) == [0.8]
-    (found,) = OnnxDetector(path, class_index=2).detect([frame()])
+    assert scores(onnx_detector(ssd(path), class_index=1)) == [0.8]
+    (found,) = onnx_detector(path, class_index=2).detect([frame()])
     expected = np.array(RECTANGLE) + 0.1 * 160
     np.testing.assert_allclose(found.boxes, [[*expected[:3], expected[3]]], atol=1.7)
 
 
 def test_detr_with_and_without_a_class_for_nothing(path: Path) -> None:
-    assert scores(OnnxDetector(detr(path, NAMES), "drawer")) == [0.75]  # 9 / (9 + 1 + 1 + 1)
+    assert scores(onnx_detector(detr(path, NAMES), "drawer")) == [0.75]  # 9 / (9 + 1 + 1 + 1)
     four = "['hand', 'drawer', 'door', 'lid']"
-    assert scores(OnnxDetector(detr(path, four), "drawer")) == [0.9]  # 9 / (9 + 1)
-    assert scores(OnnxDetector(path, "lid")) == [0.9]
+    assert scores(onnx_detector(detr(path, four), "drawer")) == [0.9]  # 9 / (9 + 1)
+    assert scores(onnx_detector(path, "lid")) == [0.9]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +295,7 @@ def test_the_letterbox_is_undone_exactly(height: int, width: int, tall: int, wid
 def test_boxes_are_right_in_frames_of_any_shape(
     path: Path, size: str, height: int, width: int
 ) -> None:
-    detector = OnnxDetector(yolo8(path, size, names=NAMES), "drawer")
+    detector = onnx_detector(yolo8(path, size, names=NAMES), "drawer")
     truth = (width // 4, height // 3, width // 2, height - 2)
     (found,) = detector.detect([frame(height, width, truth)])
     tall, wide = map(int, size.split(",")[2:])
@@ -296,7 +305,7 @@ def test_boxes_are_right_in_frames_of_any_shape(
 
 def test_graphs_of_open_size_get_large_frames(path: Path) -> None:
     """At 640 pixels a frame of 160 is seen four times as large, so to a quarter of a pixel."""
-    detector = OnnxDetector(yolo8(path, "b,3,h,w", names=NAMES), "drawer")
+    detector = onnx_detector(yolo8(path, "b,3,h,w", names=NAMES), "drawer")
     assert scores(detector, within=0.26)[0] == 0.8
 
 
@@ -304,7 +313,7 @@ def test_the_size_in_the_metadata_is_heeded(path: Path) -> None:
     model = onnx.load(yolo8(path, "b,3,h,w"))
     onnx.helper.set_model_props(model, {"names": NAMES, "imgsz": "[32, 32]"})
     onnx.save(model, path)
-    (found,) = OnnxDetector(path, "drawer").detect([frame()])
+    (found,) = onnx_detector(path, "drawer").detect([frame()])
     assert np.abs(found.boxes[0] - RECTANGLE).max() < 5.1
     assert np.abs(found.boxes[0] - RECTANGLE).max() > 0.3  # a pixel is now five
 
@@ -314,7 +323,7 @@ def test_normalisation_in_the_metadata_is_heeded(path: Path) -> None:
     dark = {"mean": "[0.5, 0.5, 0.5]", "std": "[1, 1, 1]"}  # white is 0.5: too dark to be found
     onnx.helper.set_model_props(model, dark)
     onnx.save(model, path)
-    (found,) = OnnxDetector(path).detect([frame()])
+    (found,) = onnx_detector(path).detect([frame()])
     assert np.abs(found.boxes[0] - RECTANGLE).max() > 10
 
 
@@ -322,8 +331,8 @@ def test_normalisation_in_the_metadata_is_heeded(path: Path) -> None:
 def test_batches_change_nothing(path: Path, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
     frames = [frame(rectangle=(x, 10, x + 56, 50)) for x in range(0, 100, 10)]
     monkeypatch.setitem(onnx_models.BATCH, "cpu", 3)
-    found = OnnxDetector(yolo8(path, size, names=NAMES), "drawer").detect(frames)
-    lone = OnnxDetector(yolo8(path.with_name("one.onnx"), names=NAMES), "drawer")
+    found = onnx_detector(yolo8(path, size, names=NAMES), "drawer").detect(frames)
+    lone = onnx_detector(yolo8(path.with_name("one.onnx"), names=NAMES), "drawer")
     assert len(found) == 10
     for batched, image in zip(found, frames, strict=True):
         (single,) = lone.detect([image])
@@ -333,7 +342,7 @@ def test_batches_change_nothing(path: Path, size: str, monkeypatch: pytest.Monke
 
 
 def test_one_detector_serves_all_clips(path: Path) -> None:
-    detector = OnnxDetector(contract(path))
+    detector = onnx_detector(contract(path))
     video = VideoInfo(Path("a.mp4"), 160, 90, 1.0, 25.0)
     assert detector.for_clip(ClipSpan("a", video.path), video) is detector
 
@@ -341,12 +350,12 @@ def test_one_detector_serves_all_clips(path: Path) -> None:
 def test_the_fingerprint_follows_model_class_and_threshold(path: Path) -> None:
     yolo8(path, names=NAMES)
     prints = {
-        OnnxDetector(path, "drawer").fingerprint,
-        OnnxDetector(path, "hand").fingerprint,
-        OnnxDetector(path, "hand", threshold=0.5).fingerprint,
+        onnx_detector(path, "drawer").fingerprint,
+        onnx_detector(path, "hand").fingerprint,
+        onnx_detector(path, "hand", threshold=0.5).fingerprint,
     }
-    assert OnnxDetector(path, "Drawer").fingerprint in prints
-    prints.add(OnnxDetector(contract(path), class_index=0).fingerprint)
+    assert onnx_detector(path, "Drawer").fingerprint in prints
+    prints.add(onnx_detector(contract(path), class_index=0).fingerprint)
     assert len(prints) == 4
 
 
@@ -354,39 +363,41 @@ def test_the_fingerprint_follows_model_class_and_threshold(path: Path) -> None:
 
 
 def test_a_name_that_the_model_does_not_know(path: Path) -> None:
-    with pytest.raises(SettingError, match=r"no 'lid'; --object may be hand, Drawer, door"):
-        OnnxDetector(yolo8(path, names=NAMES), "lid")
-    with pytest.raises(SettingError, match=r"does not name its classes.*#0"):
-        OnnxDetector(yolo8(path), "drawer")
+    with pytest.raises(
+        SettingError, match=r"no class 'lid'; `object_name` may be hand, Drawer, door"
+    ):
+        onnx_detector(yolo8(path, names=NAMES), "lid")
+    with pytest.raises(SettingError, match=r"has no class names.*#0"):
+        onnx_detector(yolo8(path), "drawer")
     with pytest.raises(SettingError, match="no class 3, only 3, counted from 0"):
-        OnnxDetector(path, class_index=3)
+        onnx_detector(path, class_index=3)
     with pytest.raises(SettingError, match="no class 9"):
-        OnnxDetector(yolo8(path, names="{0: 'a', 1: 'b', 9: 'drawer'}"), "drawer")
+        onnx_detector(yolo8(path, names="{0: 'a', 1: 'b', 9: 'drawer'}"), "drawer")
 
 
 @pytest.mark.parametrize("names", ["{0: 'a'", "__import__('os')", "{'a': 'b'}", "7"])
 def test_metadata_is_data(path: Path, names: str) -> None:
     with pytest.raises(DetectorError, match=r"model\.onnx: its metadata cannot be read"):
-        OnnxDetector(yolo8(path, names=names))
+        onnx_detector(yolo8(path, names=names))
 
 
 def test_outputs_of_no_known_layout(path: Path) -> None:
     graph(path, "rubbish = Identity (corners)", "float[1,4] rubbish")
-    with pytest.raises(DetectorError, match=r"model\.onnx: the outputs rubbish \(1, 4\) are of no"):
-        OnnxDetector(path)
+    with pytest.raises(DetectorError, match=r"model\.onnx: the outputs rubbish \(1, 4\) have no"):
+        onnx_detector(path)
 
 
 def test_files_that_are_not_models(path: Path) -> None:
     with pytest.raises(DetectorError, match="does not exist"):
-        OnnxDetector(path)
+        onnx_detector(path)
     path.write_bytes(b"PK\x03\x04 not a graph")
     with pytest.raises(DetectorError, match="cannot be loaded as an ONNX model"):
-        OnnxDetector(path)
+        onnx_detector(path)
     text = """<ir_version: 8, opset_import: ["" : 17]>
     words (int64[1,7] tokens) => (int64[1,7] boxes) { boxes = Identity (tokens) }"""
     onnx.save(onnx.parser.parse_model(text), path)
     with pytest.raises(DetectorError, match="no input is a batch of images"):
-        OnnxDetector(path)
+        onnx_detector(path)
 
 
 def test_a_missing_gpu_is_reported(path: Path) -> None:
@@ -394,5 +405,5 @@ def test_a_missing_gpu_is_reported(path: Path) -> None:
 
     if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
         pytest.skip("this onnxruntime runs on GPUs")
-    with pytest.raises(SettingError, match="--device cpu"):
-        OnnxDetector(contract(path), device="cuda")
+    with pytest.raises(SettingError, match=r"`device`.*choose cpu"):
+        onnx_detector(contract(path), device="cuda")

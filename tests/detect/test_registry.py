@@ -10,7 +10,8 @@ import onnx.parser
 import pytest
 
 from objectstates.base.errors import DetectorError, MissingExtraError, SettingError
-from objectstates.detect.registry import SPECS, load_detector
+from objectstates.detect.detections import DetectorOptions
+from objectstates.detect.registry import DETECTORS, load_detector
 from objectstates.video.clip_list import ClipSpan
 
 
@@ -20,13 +21,13 @@ from objectstates.video.clip_list import ClipSpan
 def test_an_unknown_spec_lists_the_specs(spec: str) -> None:
     with pytest.raises(SettingError) as caught:
         load_detector(spec)
-    assert all(known in str(caught.value) for known in SPECS)
+    assert all(known in str(caught.value) for known in DETECTORS)
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
 def test_thresholds_are_checked(threshold: float) -> None:
     with pytest.raises(SettingError, match="from 0 to 1"):
-        load_detector("motion", threshold=threshold)
+        load_detector("motion", DetectorOptions(threshold=threshold))
 
 
 def test_boxes_of_other_videos_are_refused_before_any_is_read(tmp_path: Path) -> None:
@@ -38,11 +39,11 @@ def test_boxes_of_other_videos_are_refused_before_any_is_read(tmp_path: Path) ->
     file = tmp_path / "a.json"
     file.write_text(json.dumps(data))
     assert load_detector(f"boxes:{file}").fingerprint.startswith("boxes-")
-    load_detector(f"boxes:{file}", object_name="lid", clips=[ClipSpan("1", Path("lid.mp4"))])
+    load_detector(f"boxes:{file}", DetectorOptions("lid", clips=[ClipSpan("1", Path("lid.mp4"))]))
     with pytest.raises(DetectorError, match="of no video given"):
-        load_detector(f"boxes:{file}", clips=[ClipSpan("1", Path("drawer.mp4"))])
-    with pytest.raises(SettingError, match="--object may be lid"):
-        load_detector(f"boxes:{file}", object_name="drawer")
+        load_detector(f"boxes:{file}", DetectorOptions(clips=[ClipSpan("1", Path("drawer.mp4"))]))
+    with pytest.raises(SettingError, match="`object_name` may be lid"):
+        load_detector(f"boxes:{file}", DetectorOptions("drawer"))
 
 
 def test_an_onnx_class_is_chosen_by_its_index(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_a_missing_package_names_its_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=rf"pip install 'objectstates\[{extra}\]'"):
-        load_detector(spec, object_name="cup")
+        load_detector(spec, DetectorOptions("cup"))
 
 
 def test_our_own_detectors_are_found(tmp_path):

@@ -17,13 +17,17 @@ import pytest
 
 from objectstates.base.errors import DetectorError, MissingExtraError, SettingError
 from objectstates.detect import torch_models
-from objectstates.detect.detections import Detections
+from objectstates.detect.detections import Detections, DetectorOptions
 from objectstates.detect.nms import best_detections
 from objectstates.detect.torch_models import TorchDetector, hub_detector, torchvision_detector
 from objectstates.video.reader import Frame
 from tests.detect import tiny_models
 
 THRESHOLD = 0.3
+
+
+def hub(model: str, object_name: str | None = None, **options: Any) -> TorchDetector:
+    return hub_detector(model, DetectorOptions(object_name, **options))
 
 
 def frames(count: int = 2, height: int = 48, width: int = 90) -> list[Frame]:
@@ -88,28 +92,28 @@ def assert_same(ours: Detections, boxes: Any, scores: Any, frame: Frame) -> None
 def test_models_that_go_by_text_are_told_the_object(
     models: Callable[[str], Path], name: str, text: str
 ) -> None:
-    detector = hub_detector(str(models(name)), "drawer", threshold=THRESHOLD)
+    detector = hub(str(models(name)), "drawer", threshold=THRESHOLD)
     seen = frames()
     found = detector.detect(seen)
     for frame, ours in zip(seen, found, strict=True):
         (expected,) = by_hand(models(name), frame, text)
         assert len(ours) > 2
         assert_same(ours, expected["boxes"], expected["scores"], frame)
-    other = hub_detector(str(models(name)), "bicycle", threshold=THRESHOLD)
+    other = hub(str(models(name)), "bicycle", threshold=THRESHOLD)
     assert other.fingerprint != detector.fingerprint
     assert other.detect(seen[:1])[0].scores.tolist() != found[0].scores.tolist()
 
 
 @pytest.mark.parametrize("name", ["owl", "grounding_dino"])
 def test_long_names_are_no_error(models: Callable[[str], Path], name: str) -> None:
-    detector = hub_detector(str(models(name)), "the left one of the two drawers. " * 9)
+    detector = hub(str(models(name)), "the left one of the two drawers. " * 9)
     assert len(detector.detect(frames(1))) == 1
 
 
 def test_models_of_fixed_classes_are_filtered_by_label(models: Callable[[str], Path]) -> None:
     folder = models("yolos")
     found = {
-        name: hub_detector(str(folder), name, threshold=THRESHOLD).detect(frames())
+        name: hub(str(folder), name, threshold=THRESHOLD).detect(frames())
         for name in (None, "Drawer", "door", "hand")
     }
     for i, frame in enumerate(frames()):
@@ -121,15 +125,17 @@ def test_models_of_fixed_classes_are_filtered_by_label(models: Callable[[str], P
             assert_same(found[name][i], boxes[labels == label], scores[labels == label], frame)
     assert all(len(one) for one in found["Drawer"])
     assert not any(len(one) for one in found["hand"])
-    with pytest.raises(SettingError, match=r"knows no 'lid'; --object may be door, drawer, hand"):
-        hub_detector(str(folder), "lid")
+    with pytest.raises(
+        SettingError, match=r"has no class 'lid'; `object_name` may be door, drawer, hand"
+    ):
+        hub(str(folder), "lid")
 
 
 @pytest.mark.parametrize("name", ["owl", "grounding_dino", "yolos"])
 def test_batches_change_nothing(
     models: Callable[[str], Path], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    detector = hub_detector(str(models(name)), "drawer", threshold=THRESHOLD)
+    detector = hub(str(models(name)), "drawer", threshold=THRESHOLD)
     single = detector.detect(frames(5))
     monkeypatch.setitem(torch_models.BATCH, "cpu", 2)
     for one, other in zip(detector.detect(frames(5)), single, strict=True):
@@ -142,7 +148,7 @@ def test_threads_are_given_back(models: Callable[[str], Path]) -> None:
     import torch
 
     before = torch.get_num_threads()
-    hub_detector(str(models("owl")), "drawer").detect(frames(1))
+    hub(str(models("owl")), "drawer").detect(frames(1))
     assert torch.get_num_threads() == before
 
 
@@ -152,27 +158,27 @@ def test_the_fingerprint_follows_weights_and_threshold(
     import transformers
 
     folder = models("yolos")
-    first = hub_detector(str(folder), "drawer")
-    assert hub_detector(str(folder), "drawer").fingerprint == first.fingerprint
-    assert hub_detector(str(folder), "door").fingerprint != first.fingerprint
-    assert hub_detector(str(folder), "drawer", threshold=0.3).fingerprint != first.fingerprint
+    first = hub(str(folder), "drawer")
+    assert hub(str(folder), "drawer").fingerprint == first.fingerprint
+    assert hub(str(folder), "door").fingerprint != first.fingerprint
+    assert hub(str(folder), "drawer", threshold=0.3).fingerprint != first.fingerprint
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     changed = transformers.AutoModelForObjectDetection.from_pretrained(folder)
     next(changed.parameters()).data[0] += 1
     changed.save_pretrained(tmp_path)
-    assert hub_detector(str(tmp_path), "drawer").fingerprint != first.fingerprint
+    assert hub(str(tmp_path), "drawer").fingerprint != first.fingerprint
 
 
 def test_what_cannot_be_used_is_said(models: Callable[[str], Path], tmp_path: Path) -> None:
     import transformers
 
-    with pytest.raises(SettingError, match="name it by --object"):
-        hub_detector(str(models("owl")))
+    with pytest.raises(SettingError, match="give `object_name`"):
+        hub(str(models("owl")))
     with pytest.raises(DetectorError, match=f"hf:{tmp_path}/none cannot be loaded"):
-        hub_detector(f"{tmp_path}/none", "drawer")
+        hub(f"{tmp_path}/none", "drawer")
     transformers.ViTConfig().save_pretrained(tmp_path)
     with pytest.raises(SettingError, match="is no detector but a ViT"):
-        hub_detector(str(tmp_path), "drawer")
+        hub(str(tmp_path), "drawer")
 
 
 def test_weights_that_would_run_code_are_refused(
@@ -192,7 +198,7 @@ def test_weights_that_would_run_code_are_refused(
     (folder / "model.safetensors").unlink()
     torch.save({"weights": Harm()}, folder / "pytorch_model.bin")
     with pytest.raises(DetectorError, match="cannot be loaded"):
-        hub_detector(str(folder), "drawer")
+        hub(str(folder), "drawer")
     assert not (tmp_path / "harm").exists()
 
 
@@ -203,7 +209,7 @@ def test_a_missing_package_names_its_extra(
     extra = "hf" if build is hub_detector else "torch"
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=rf"pip install 'objectstates\[{extra}\]'"):
-        build("fasterrcnn_resnet50_fpn", "cup")
+        build("fasterrcnn_resnet50_fpn", DetectorOptions("cup"))
 
 
 def test_a_missing_gpu_is_reported(models: Callable[[str], Path]) -> None:
@@ -212,7 +218,7 @@ def test_a_missing_gpu_is_reported(models: Callable[[str], Path]) -> None:
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     with pytest.raises(SettingError, match="'cuda' is not available"):
-        hub_detector(str(models("owl")), "drawer", device="cuda")
+        hub(str(models("owl")), "drawer", device="cuda")
 
 
 @pytest.mark.parametrize("name", ["owl", "grounding_dino", "yolos"])
@@ -224,7 +230,7 @@ def test_half_precision_on_a_gpu_agrees_with_the_cpu(
     if not torch.cuda.is_available():
         pytest.skip("this machine has no GPU")
     cpu, gpu = (
-        hub_detector(str(models(name)), "drawer", threshold=THRESHOLD, device=device)
+        hub(str(models(name)), "drawer", threshold=THRESHOLD, device=device)
         for device in ("cpu", "cuda")
     )
     for one, other in zip(cpu.detect(frames(20)), gpu.detect(frames(20)), strict=True):
@@ -239,7 +245,7 @@ def test_half_precision_on_a_gpu_agrees_with_the_cpu(
 def ssdlite(monkeypatch: pytest.MonkeyPatch) -> Callable[..., TorchDetector]:
     """The smallest of its detectors, without trained weights."""
     try:
-        torchvision_detector("ssdlite320_mobilenet_v3_large", pretrained=False)
+        torchvision_detector("ssdlite320_mobilenet_v3_large", DetectorOptions(), pretrained=False)
     except MissingExtraError as error:
         pytest.skip(str(error))
 
@@ -248,7 +254,7 @@ def ssdlite(monkeypatch: pytest.MonkeyPatch) -> Callable[..., TorchDetector]:
 
         torch.manual_seed(0)
         return torchvision_detector(
-            "ssdlite320_mobilenet_v3_large", object_name, pretrained=False, **more
+            "ssdlite320_mobilenet_v3_large", DetectorOptions(object_name, **more), pretrained=False
         )
 
     return load
@@ -262,14 +268,16 @@ def test_torchvision_finds_by_the_names_of_coco(ssdlite: Callable[..., TorchDete
         assert (found.boxes >= 0).all()
         assert (found.boxes <= [width, height, width, height]).all()
     assert ssdlite("Cup").fingerprint != ssdlite("bowl").fingerprint
-    with pytest.raises(SettingError, match="knows no 'drawer'; --object may be airplane, apple"):
+    with pytest.raises(
+        SettingError, match="has no class 'drawer'; `object_name` may be airplane, apple"
+    ):
         ssdlite("drawer")
 
 
 @pytest.mark.usefixtures("ssdlite")
 def test_torchvision_lists_its_detectors() -> None:
     with pytest.raises(SettingError, match="no detector 'resnet50'; choose fasterrcnn"):
-        torchvision_detector("resnet50")
+        torchvision_detector("resnet50", DetectorOptions())
 
 
 def test_labels_of_torchvision_are_told_apart() -> None:
@@ -286,7 +294,7 @@ def test_labels_of_torchvision_are_told_apart() -> None:
         def find(images: Any) -> list[tuple[Any, Any]]:
             return torch_models._of_label([one] * len(images), wanted)
 
-        return TorchDetector(torch.nn.Linear(1, 1), find, settings="", threshold=0.4)
+        return TorchDetector(torch.nn.Linear(1, 1), find, "", DetectorOptions())
 
     assert [d.scores.round(1).tolist() for d in detector(1).detect(frames(2))] == [
         pytest.approx([0.7, 0.5])

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from objectstates import JointDiscovery
+from objectstates.base.cache import cache_folder
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.video.clip_list import find_clips
 
@@ -64,16 +65,7 @@ def labels(folder: Path, clips: list[str], times: list[float]) -> dict[str, obje
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    """The cache of all pages: a clip is processed once."""
-    folder = tmp_path_factory.getbasetemp() / "graphs"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OBJECTSTATES_CACHE", str(folder))
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory, cache):
+def prepared(tmp_path_factory):
     """A folder with the files that the pages mention."""
     root = tmp_path_factory.mktemp("prepared")
     names = {"my_videos": ("drawer_06", "drawer_07", "drawer_13"), "more_videos": ("drawer_16",)}
@@ -90,7 +82,7 @@ def prepared(tmp_path_factory, cache):
     (root / "other_labels.json").write_text(json.dumps(labels(more, ["drawer_16"], [1, 5])))
     shutil.copy(CLIPS / "drawer.npz", root)
     settings = IngestSettings(detector=f"fewshot:{root / 'drawer.npz'}", object_name="drawer")
-    corpus, _ = ingest(find_clips([mine]), settings, cache=cache / "ingest")
+    corpus, _ = ingest(find_clips([mine]), settings, cache=cache_folder() / "ingest")
     corpus.save(root / "my_corpus")
     JointDiscovery().fit(corpus).save(root / "my_result")
     return root

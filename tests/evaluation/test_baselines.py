@@ -1,12 +1,20 @@
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from objectstates import Corpus, JointDiscovery, evaluate
+from objectstates import Corpus, JointDiscovery, evaluate, write_report
+from objectstates.app.inspection import describe_beside_baselines
 from objectstates.base.errors import CorpusError, SettingError, TruthError
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.evaluation.baselines import METHODS, MethodSettings, mean_of_runs
+from objectstates.evaluation.baselines import (
+    METHODS,
+    BaselineRow,
+    MethodSettings,
+    compare_with_baselines,
+    mean_of_runs,
+)
 
 SETTINGS = MethodSettings(JointDiscovery(max_passes=100), runs=3)
 
@@ -51,14 +59,17 @@ def test_every_row_of_the_table_has_its_method():
 def test_scores_are_per_clip_and_of_what_was_sought(corpus, name):
     method, scores = METHODS[name], run(name, corpus)
     assert [row.clip for row in scores.rows] == list(corpus.clip_ids)
-    if method.state_row:
-        assert 0 <= scores.state_precision <= 1
+    finds_states = method.state_row is not None or name == "joint_paper"
+    finds_action = method.action_row is not None or name in (
+        "middle",
+        "joint_paper",
+        "joint_scores",
+    )
+    assert np.isfinite(scores.precisions).all() == finds_states
+    assert np.isfinite(scores.recalls).all() == finds_states
+    assert np.isfinite(scores.actions).all() == finds_action
+    if finds_states:
         assert scores.labels_per_clip >= 2
-    if method.action_row or name == "middle":
-        assert 0 <= scores.action_precision <= 1
-    if method.state_row is None and name != "joint_paper":
-        assert np.isnan(scores.state_precision)
-        assert np.isnan(scores.state_recall)
     again = run(name, corpus)
     np.testing.assert_array_equal(again.precisions, scores.precisions)
     np.testing.assert_array_equal(again.actions, scores.actions)
@@ -94,7 +105,7 @@ def test_the_mean_of_runs_is_taken_clip_by_clip(corpus):
     assert mean.state_error == pytest.approx(abs(totals[0] - totals[1]) / 2)
 
 
-def test_kmeans_names_its_clusters_as_truth_likes_best():
+def test_kmeans_assigns_clusters_to_states_by_the_truth():
     """Features tell the labels apart, in the wrong order: 2, 0, 1."""
     labels = [2, 0, 1, 2, 2, 1]
     features = np.eye(3)[[0, 1, 2, 0, 0, 2]] + 1e-3 * np.arange(18).reshape(6, 3)
@@ -124,8 +135,7 @@ def test_truth_as_feature_replaces_what_was_observed():
     blind = corpus.with_features(tracklets=rng.standard_normal((len(corpus.tracklets.start), 20)))
     states = run("joint_gt_states", blind)
     assert states.rows == run("joint_gt_states", corpus).rows
-    # Alone, the action is taken for another that most clips show.
-    assert states.action_precision > run("action_salient", corpus).action_precision + 0.5
+    assert states.action_precision > run("chance", corpus).action_precision + 0.5
     deaf = corpus.with_features(chunks=rng.standard_normal((len(corpus.chunks.start), 20)))
     action = run("joint_gt_action", deaf)
     assert action.rows == run("joint_gt_action", corpus).rows
@@ -176,11 +186,56 @@ def test_object_cues_need_an_object():
     assert not scores.skipped
 
 
-def test_the_middle_is_the_middle():
+def test_the_middle_is_the_nearest_allowed_chunk():
     scores = run("middle", small([1, 0, 2] * 2, [0, 1, 0, 0, 1, 0, 0, 1]))
     assert scores.actions.tolist() == [1, 0]  # of the chunks 1 and 2 the earlier
     forbidden = small([1, 0, 2] * 2, [0, 1, 0, 0, 1, 0, 0, 1], chunk_allowed=[1, 0, 0, 1] * 2)
     assert run("middle", forbidden).actions.tolist() == [0, 1]
+
+
+# A result beside the baselines
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_the_terminal_and_the_page_show_the_same_precision(seed, tmp_path):
+    """Seed 4 has clips whose middle lies between two chunks."""
+    corpus = synthetic_corpus(n_clips=12, seed=seed)
+    result = JointDiscovery(max_passes=60).fit(corpus).result_
+    page = write_report(result, tmp_path / "a.html").read_text(encoding="utf-8")
+    bars = re.findall(r'bar-name">([^<]*)</span>.*?bar-value">([^<]*)</span>', page)
+    shown = describe_beside_baselines(result, corpus)
+    assert bars == [
+        (name, f"{shown[name][side]:.2f}")
+        for side in ("states", "action")
+        for name in ("discovered", "chance", "middle of the clip")
+        if side in shown[name]
+    ]
+    for name, method in (("chance", "chance"), ("middle of the clip", "middle")):
+        assert shown[name]["action"] == run(method, corpus).action_precision
+    assert shown["chance"]["states"] == run("chance", corpus).state_precision
+
+
+def test_only_what_was_sought_stands_beside_baselines(corpus):
+    states = JointDiscovery(target="state", max_passes=60).fit(corpus).result_
+    rows = compare_with_baselines(states, corpus)
+    assert [row.method for row in rows] == ["chance", "middle of the clip", "discovered"]
+    assert [row.action for row in rows] == [None] * 3
+    assert rows[1] == BaselineRow("middle of the clip", None, None)
+    unknown = replace(
+        corpus,
+        chunks=replace(corpus.chunks, label=np.full_like(corpus.chunks.label, -1)),
+        tracklets=replace(corpus.tracklets, label=np.full_like(corpus.tracklets.label, -1)),
+    )
+    assert compare_with_baselines(states, unknown) == []
+
+
+def test_partial_truth_is_compared_on_the_rows_that_have_it():
+    """Chance and the result are judged by the same tracklets and chunks."""
+    corpus = small([1, -1, 2, 1, 0, 2], [0, 1, -1, -1, -1, -1, -1, -1])
+    scores = run("chance", corpus)
+    assert scores.precisions.tolist() == [[1 / 2, 1 / 2], [1 / 3, 1 / 3]]
+    assert scores.actions[0] == 1 / 2
+    assert np.isnan(scores.actions[1])
 
 
 def test_supervision_never_sees_the_clip_it_judges():
@@ -204,8 +259,8 @@ def test_clips_that_cannot_be_labelled_are_wrong_and_named():
     assert run("chance", Corpus.from_clips(clips)).rows[2].precision_1 == 0
 
 
-def test_no_runs_make_no_sense():
-    with pytest.raises(SettingError, match="runs"):
+def test_a_random_method_needs_a_run():
+    with pytest.raises(SettingError, match="`runs` must be"):
         MethodSettings(runs=0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from objectstates import Box, Chunk, Clip, Corpus, Result, Tracklet, TrackletLabel
-from tests.video.test_reader import gray, write_video
+from tests.video.videos import gray, write_video
 
 WIDTH, HEIGHT, FPS, COUNT = 96, 64, 25, 100
 NAMES = ('a/one & "only"', "../<b>-->\nescape", "=cmd|'/c calc'!A1")

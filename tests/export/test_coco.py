@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import cv2
+import numpy as np
 import pytest
 
 from objectstates.detect.box_files import read_boxes
@@ -42,7 +43,7 @@ def test_images_show_the_object_in_the_box(result, tmp_path):
     images = {image["id"]: image for image in data["images"]}
     for annotation in data["annotations"]:
         image = images[annotation["image_id"]]
-        picture = cv2.imread(str(tmp_path / "x" / "images" / image["file_name"]))
+        picture = np.asarray(cv2.imread(str(tmp_path / "x" / "images" / image["file_name"])))
         x, y, width, height = map(int, annotation["bbox"])
         inside = picture[y + 2 : y + height - 2, x + 2 : x + width - 2]
         assert inside[..., 0].mean() > 230  # blue

@@ -10,7 +10,7 @@ from sklearn.datasets import load_files
 from objectstates.base.errors import ExportError
 from objectstates.export import export
 from tests.export.conftest import FPS, HEIGHT, WIDTH, clip, images, make_result
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 
 def pictures(folder):
@@ -39,14 +39,14 @@ def test_crops_show_the_frame_and_the_context(result, tmp_path):
             assert picture[:3].std(axis=(0, 1)).max() < 6  # the background is even
     name = next((tmp_path / "x" / "state2").iterdir())
     time = int(name.stem[-8:]) / 1000
-    brightness = cv2.imread(str(name))[:3].mean()
+    brightness = np.asarray(cv2.imread(str(name)))[:3].mean()
     assert brightness == pytest.approx(5 * (round(time * FPS) % 50), abs=5)
 
 
 def test_the_action_is_shown_around_both_states(result, tmp_path):
     export(result, "crops", tmp_path / "x", context=1.0)
     for name in (tmp_path / "x" / "action").iterdir():
-        height, width = cv2.imread(str(name)).shape[:2]
+        height, width = np.asarray(cv2.imread(str(name))).shape[:2]
         assert height == 24
         assert 32 <= width <= 40  # the object moves by four pixels a second
 

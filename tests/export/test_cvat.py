@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from xml.etree import ElementTree
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from objectstates.detect.box_files import read_boxes
 from objectstates.export import export
 from tests.export.conftest import COUNT, FPS, HEIGHT, WIDTH, box_at, clip, images, make_result
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 
 def test_our_own_reader_gets_the_boxes_back(result, tmp_path):
@@ -33,15 +34,10 @@ def test_our_own_reader_gets_the_boxes_back(result, tmp_path):
 def test_datumaro_reads_it(result, tmp_path):
     datumaro = pytest.importorskip("datumaro", reason="heavy: pip install '.[readers]'")
     export(result, "cvat", tmp_path / "x")
-    from datumaro.plugins.data_formats.cvat.base import CvatBase
-
-    items = list(CvatBase(str(tmp_path / "x" / "annotations" / "a.xml")))
-    labels = [
-        c.name
-        for c in next(
-            iter(CvatBase(str(tmp_path / "x" / "annotations" / "a.xml")).categories().values())
-        )
-    ]
+    reader = import_module("datumaro.plugins.data_formats.cvat.base")
+    read = reader.CvatBase(str(tmp_path / "x" / "annotations" / "a.xml"))
+    items = list(read)
+    labels = [category.name for category in next(iter(read.categories().values()))]
     assert labels == ["cup <big> & co", "action"]
     seen = set()
     for item in items:

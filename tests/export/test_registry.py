@@ -62,7 +62,7 @@ def test_foreign_folders_are_refused(result, tmp_path, content):
 
 def test_a_lost_video_is_named_and_the_rest_goes_on(with_a_lost_video, format, tmp_path):
     done = export(with_a_lost_video, format, tmp_path / "x")
-    if FORMATS[format].seen:
+    if FORMATS[format].needs_videos:
         assert len(done.problems) == 1
         assert "/nowhere/lost.mp4: this does not exist" in done.problems[0]
         assert "1 clips" in done.problems[0]
@@ -70,11 +70,11 @@ def test_a_lost_video_is_named_and_the_rest_goes_on(with_a_lost_video, format, t
         assert done.problems == ()
 
 
-@pytest.mark.parametrize("format", [f for f in FORMATS if FORMATS[f].seen], indirect=True)
+@pytest.mark.parametrize("format", [f for f in FORMATS if FORMATS[f].needs_videos], indirect=True)
 def test_moved_videos_are_found_by_name(result, videos, format, tmp_path):
     moved = tuple(f"/nowhere/{video.rpartition('/')[2]}" for video in result.corpus.videos)
     away = replace(result, corpus=replace(result.corpus, videos=moved))
-    with pytest.raises(ExportError, match=r"none of the 2 videos can be read.*--videos"):
+    with pytest.raises(ExportError, match=r"none of the 2 videos can be read.*`videos`"):
         export(away, format, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
     assert export(away, format, tmp_path / "x", videos=videos).problems == ()
@@ -85,12 +85,12 @@ def test_moved_videos_are_found_by_name(result, videos, format, tmp_path):
 def test_what_a_format_lacks_is_told(format, tmp_path):
     bare = JointDiscovery(max_passes=60).fit(synthetic_corpus(n_clips=3)).result_
     unboxed = replace(bare, corpus=replace(bare.corpus, videos=("a.mp4", "b.mp4", "c.mp4")))
-    if not FORMATS[format].named:
+    if not FORMATS[format].needs_names:
         assert export(bare, format, tmp_path / "x").problems == ()
         return
     with pytest.raises(ExportError, match=f"{format} needs videos"):
         export(bare, format, tmp_path / "x")
-    if FORMATS[format].boxed:
+    if FORMATS[format].needs_boxes:
         with pytest.raises(ExportError, match=f"{format} needs boxes"):
             export(unboxed, format, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
@@ -99,13 +99,13 @@ def test_what_a_format_lacks_is_told(format, tmp_path):
 def test_a_clip_without_a_video_is_named(videos, format, tmp_path):
     clips = [clip("here", str(videos / "a.mp4"), 0.0), clip("adrift", None, 0.0)]
     problems = export(make_result(clips), format, tmp_path / "x").problems
-    assert any("'adrift'" in problem for problem in problems) == FORMATS[format].named
+    assert any("'adrift'" in problem for problem in problems) == FORMATS[format].needs_names
 
 
 def test_options_belong_to_formats(result, tmp_path):
     with pytest.raises(SettingError, match="'pdf' is not known: choose from csv"):
         export(result, "pdf", tmp_path / "x")
-    with pytest.raises(SettingError, match="cvat has no option fps; its options: all_tracklets"):
+    with pytest.raises(SettingError, match="cvat has no option `fps`; its options: all_tracklets"):
         export(result, "cvat", tmp_path / "x", fps=3)
     for format, options in (
         ("coco", {"fps": 0}),
@@ -144,8 +144,8 @@ def test_the_command(run, result, with_a_lost_video, tmp_path):
     assert "/nowhere/lost.mp4" in err
     for words, message in (
         (["--to", "pdf"], "'pdf' is not one of"),
-        (["--to", "csv", "--fps", "3"], "csv has no option fps"),
-        (["--to", "crops", "--context", "0"], "context must be"),
+        (["--to", "csv", "--fps", "3"], "csv has no option"),
+        (["--to", "crops", "--context", "0"], "must be a number above 0"),
     ):
         code, _, err = run("export", tmp_path / "r", *words, "--out", tmp_path / "no")
         assert code == 2

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from objectstates.export import export
 from tests.export.conftest import COUNT, FPS, clip, images, make_result
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 pytest.importorskip("rerun", reason="pip install '.[rerun]'")
 
@@ -14,7 +16,7 @@ def read(path):
     """Columns by entity and component, with their times in seconds, by the SDK's own reader."""
     from rerun.chunk import RrdReader
 
-    found = {}
+    found: dict[tuple[str, str], list[Any]] = {}
     for chunk in RrdReader(path).stream().to_chunks():
         batch = chunk.to_record_batch()
         times = None
@@ -44,8 +46,8 @@ def test_the_sdk_reads_boxes_and_scores_back(result, tmp_path):
     halves = dict(rows(found, "/video/boxes", "Boxes2D:half_sizes"))
     states = dict(rows(found, "/video/boxes", "Boxes2D:class_ids"))
     seen = {}
-    for time in centres:
-        for (x, y), (w, h), state in zip(centres[time], halves[time], states[time], strict=True):
+    for time, middles in centres.items():
+        for (x, y), (w, h), state in zip(middles, halves[time], states[time], strict=True):
             seen[round(time, 6)] = (state, x - w, y - h, x + w, y + h)
     expected = {
         round(b.time, 6): (state, b.x1, b.y1, b.x2, b.y2)

@@ -1,23 +1,20 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from skimage import data, transform
 
+from objectstates.base.cache import cache_folder
 from objectstates.features.backbones import Images
 from objectstates.features.lite0 import Lite0
 from tests.features.scenes import move, render, simulated_clips  # noqa: F401
 
 
 @pytest.fixture(scope="session")
-def graph_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OBJECTSTATES_CACHE", str(folder))
-        yield folder
+def graph_cache() -> Path:
+    return cache_folder()
 
 
 @pytest.fixture(scope="session")
@@ -39,4 +36,4 @@ def _square(name: str) -> Images:
     top, left = ((n - side) // 2 for n in image.shape[:2])
     square = image[top : top + side, left : left + side]
     small = transform.resize(square, (224, 224), anti_aliasing=True, preserve_range=True)
-    return np.round(small).astype(np.uint8)[None]
+    return np.asarray(np.round(small), np.uint8)[None]

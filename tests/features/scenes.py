@@ -31,8 +31,10 @@ def texture(seed: int, margin: int = 100) -> np.ndarray:
     """Noise at several scales, larger than the frame by ``margin`` on all sides."""
     rng = np.random.default_rng(seed)
     shape = (SIZE[1] + 2 * margin, SIZE[0] + 2 * margin)
-    image = sum(cv2.GaussianBlur(rng.normal(size=shape), None, s) * s for s in (1.5, 3, 6))
-    return np.clip(128 + 40 * image / image.std(), 0, 255).astype(np.uint8)
+    image = np.zeros(shape)
+    for sigma in (1.5, 3, 6):
+        image += np.asarray(cv2.GaussianBlur(rng.normal(size=shape), (0, 0), sigma)) * sigma
+    return np.asarray(np.clip(128 + 40 * image / image.std(), 0, 255), np.uint8)
 
 
 def _draw(image: np.ndarray, motion: Affine, margin: int = 100) -> np.ndarray:

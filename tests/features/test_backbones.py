@@ -10,7 +10,8 @@ import pytest
 
 from objectstates.base.errors import BackboneError, MissingExtraError, SettingError
 from objectstates.features import torch_backbones
-from objectstates.features.backbones import Backbone, Images, load_backbone, padded
+from objectstates.features.backbones import Backbone, Images, padded
+from objectstates.features.registry import load_backbone
 from objectstates.features.torch_backbones import resnet50
 
 
@@ -35,7 +36,7 @@ def test_an_unknown_spec_names_the_choices(spec: str) -> None:
 
 
 def test_lite0_says_that_it_has_no_gpu() -> None:
-    with pytest.raises(SettingError, match="--device cpu"):
+    with pytest.raises(SettingError, match="`device`"):
         load_backbone("lite0", "cuda")
 
 
@@ -53,8 +54,8 @@ def test_a_missing_package_names_its_extra(
 
 def test_the_default_never_imports_torch(graph_cache: Path) -> None:
     code = (
-        "import sys; from objectstates.features import backbones, roi_pooling, torch_backbones;"
-        "backbones.load_backbone(); assert 'torch' not in sys.modules"
+        "import sys; from objectstates.features import registry, roi_pooling, torch_backbones;"
+        "registry.load_backbone(); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -95,7 +95,7 @@ def test_samples_one_by_one_average_to_the_same_bits(steps, start, rest, settle)
     for time, value, now in zip(times, values, settle, strict=False):
         growing.add(time, value)
         if now:
-            growing.settle()
+            growing.close()
     whole = chunk_averages(times, values, chunk_intervals(start, end))
     np.testing.assert_array_equal(growing.finish(end), whole)
 
@@ -104,7 +104,7 @@ def test_samples_are_not_kept():
     growing = ChunkAverages(0.0, 1)
     for k in range(1000):
         growing.add(k / 5, np.ones(1))
-        growing.settle()
+        growing.close()
         assert len(growing._times) <= 12
 
 

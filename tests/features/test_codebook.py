@@ -87,18 +87,15 @@ def test_the_word_is_the_nearest_centre():
     np.testing.assert_array_equal(codebook.words(rows), distances.argmin(axis=1))
 
 
-def test_a_bag_is_the_roots_of_shares():
+def test_a_bag_is_the_roots_of_frequencies():
     codebook = Codebook(np.array([[0.0], [10.0], [20.0]], np.float32))
     rows = np.array([[1.0], [-1.0], [19.0], [0.5]], np.float32)
-    np.testing.assert_allclose(codebook.encode(rows) ** 2, [0.75, 0, 0.25])
+    np.testing.assert_allclose(codebook.histogram(codebook.words(rows)) ** 2, [0.75, 0, 0.25])
 
 
-def test_a_prior_makes_small_bags_light_and_an_empty_one_zero():
-    codebook = Codebook(np.array([[0.0], [10.0]], np.float32), prior=50)
-    rows = np.zeros((5000, 1), np.float32)
-    lengths = [np.linalg.norm(codebook.encode(rows[:n])) ** 2 for n in (0, 50, 5000)]
-    np.testing.assert_allclose(lengths, [0, 0.5, 5000 / 5050], rtol=1e-5)
-    assert Codebook(codebook.centres).encode(rows[:0]).tolist() == [0, 0]
+def test_an_empty_bag_is_zero():
+    codebook = Codebook(np.array([[0.0], [10.0]], np.float32))
+    assert codebook.histogram(np.empty(0, np.int64)).tolist() == [0, 0]
 
 
 def test_few_descriptors_make_few_words():
@@ -108,30 +105,9 @@ def test_few_descriptors_make_few_words():
     assert sorted(codebook.centres.tolist()) == sorted(np.eye(4).tolist())
 
 
-def test_a_codebook_survives_a_round_trip_with_the_same_bytes(tmp_path):
-    codebook = learn_codebook(sample_descriptors("a", blobs()[0]), 7, prior=20)
-    codebook.save(tmp_path / "one.npz")
-    again = Codebook.load(tmp_path / "one.npz")
-    again.save(tmp_path / "two.npz")
-    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
-    np.testing.assert_array_equal(again.centres, codebook.centres)
-    assert again.prior == 20
-
-
-@pytest.mark.parametrize("content", [b"", b"not a zip", None], ids=["empty", "text", "pickled"])
-def test_what_is_no_codebook_is_named(tmp_path, content):
-    path = tmp_path / "words.npz"
-    if content is None:
-        np.savez(path, centres=np.array([{}], dtype=object), prior=0.0)
-    else:
-        path.write_bytes(content)
-    with pytest.raises(CorpusError, match=r"words\.npz is not a codebook"):
-        Codebook.load(path)
-
-
 def test_nothing_to_learn_from_is_an_error():
     nothing = DescriptorSample(np.empty(0, np.uint64), np.empty((0, 4), np.float32))
     with pytest.raises(CorpusError, match="no descriptors"):
         learn_codebook(nothing, 10)
-    with pytest.raises(SettingError, match="at least a word"):
+    with pytest.raises(SettingError, match="`n_words` must be at least 1"):
         learn_codebook(sample_descriptors("a", blobs()[0]), 0)

@@ -16,7 +16,7 @@ from objectstates.base.cache import cache_folder
 from objectstates.base.errors import BackboneError, SettingError
 from objectstates.features import lite0_weights
 from objectstates.features.backbones import Images
-from objectstates.features.lite0 import Lite0, cached_graph
+from objectstates.features.lite0 import FINE_STRIDES, Lite0, cached_graph
 
 CLASSES = {  # ImageNet's, any of which is right
     "coffee": {967},  # espresso
@@ -30,13 +30,20 @@ def noise(*shape: int) -> Images:
     return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
 
 
+def logits(lite0: Lite0, images: Images) -> npt.NDArray[np.float32]:
+    """(B, 1000) scores of the ImageNet classes: the network's own classifier on its last map."""
+    weights = lite0_weights.read_weights()
+    pooled = lite0.maps(images)[-1].values.mean(axis=(1, 2))
+    return np.asarray(pooled @ weights["_fc.weight"].T + weights["_fc.bias"], np.float32)
+
+
 @pytest.mark.parametrize("name", CLASSES)
 def test_photographs_are_recognised(lite0: Lite0, photos: dict[str, Images], name: str) -> None:
-    assert int(lite0.logits(photos[name])[0].argmax()) in CLASSES[name]
+    assert int(logits(lite0, photos[name])[0].argmax()) in CLASSES[name]
 
 
 def test_coffee_is_espresso_beyond_doubt(lite0: Lite0, photos: dict[str, Images]) -> None:
-    scores = lite0.logits(photos["coffee"])[0]
+    scores = logits(lite0, photos["coffee"])[0]
     assert np.exp(scores[967]) / np.exp(scores).sum() > 0.9
 
 
@@ -50,12 +57,6 @@ def test_maps_have_the_promised_shape_at_any_size(lite0: Lite0) -> None:
             assert m.values.dtype == np.float32
             assert m.size == (height, width)
             assert np.isfinite(m.values).all()
-
-
-def test_pooled_is_the_mean_of_the_coarsest_map(lite0: Lite0) -> None:
-    images = noise(1, 96, 160, 3)
-    mean = lite0.maps(images)[-1].values.mean(axis=(1, 2))
-    np.testing.assert_allclose(lite0.pooled(images), mean, atol=1e-5)
 
 
 def test_a_frame_never_depends_on_its_batch(lite0: Lite0) -> None:
@@ -73,6 +74,23 @@ def test_threads_and_fewer_strides_give_the_same_maps(lite0: Lite0) -> None:
     for backbone in (Lite0(threads=2), Lite0((8,)), Lite0((16, 32))):
         for m in backbone.maps(images):
             np.testing.assert_allclose(m.values, all_maps[m.stride], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "size", [(240, 320), (250, 180), (256, 320), (240, 432), (180, 256), (40, 48), (8, 8), (1, 70)]
+)
+def test_fine_maps_of_a_shared_run_equal_those_of_a_run_of_their_own(
+    lite0: Lite0, size: tuple[int, int]
+) -> None:
+    """Also where frames are padded to other sizes for the coarsest map."""
+    images = noise(2, *size, 3)
+    maps, fine = lite0.device_and_fine_maps(images)
+    for ours, expected in zip(fine, Lite0(FINE_STRIDES).maps(images), strict=True):
+        assert (ours.stride, ours.size) == (expected.stride, expected.size)
+        np.testing.assert_allclose(ours.values, expected.values, rtol=1e-5, atol=1e-5)
+    alone = lite0.device_maps(images)
+    np.testing.assert_allclose(maps.describe_frames(), alone.describe_frames(), atol=1e-6)
+    np.testing.assert_allclose(maps.cells(), alone.cells(), rtol=1e-3, atol=1e-5)
 
 
 def test_a_shift_by_a_stride_moves_the_map_by_a_cell(lite0: Lite0) -> None:
@@ -243,7 +261,7 @@ class Reference:
         logits = pooled @ self.weights["_fc.weight"].T + self.weights["_fc.bias"]
         maps = {8: outputs["block4"], 16: outputs["block10"], 32: x}
         result = {f"stride{k}": v.permute(0, 2, 3, 1) for k, v in maps.items()}
-        return {k: v.numpy() for k, v in {**result, "pooled": pooled, "logits": logits}.items()}
+        return {k: v.numpy() for k, v in {**result, "logits": logits}.items()}
 
     def block(self, x: Any, name: str, stride: int, residual: bool) -> Any:
         y = x
@@ -276,6 +294,6 @@ def test_outputs_are_those_of_the_reference_network(
     for images in (*photos.values(), noise(1, 96, 320, 3)):
         expected = reference(images)
         ours = {f"stride{m.stride}": m.values for m in lite0.maps(images)}
-        ours |= {"pooled": lite0.pooled(images), "logits": lite0.logits(images)}
+        ours["logits"] = logits(lite0, images)
         for name, value in expected.items():
             np.testing.assert_allclose(ours[name], value, atol=1e-3, err_msg=name)

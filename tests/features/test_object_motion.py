@@ -22,7 +22,9 @@ BOX = (110, 70, 210, 170)  # 100 pixels a side
 def field(before, after, seconds=0.04):
     estimator = FlowEstimator()
     estimator.update(0.0, before)
-    return motion_field(estimator.update(seconds, after))
+    step = estimator.update(seconds, after)
+    assert step is not None
+    return motion_field(step)
 
 
 def cells(descriptor):

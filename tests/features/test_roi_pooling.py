@@ -117,8 +117,8 @@ def test_many_boxes_are_pooled_in_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_enlarging_keeps_the_centre_and_stays_in_the_frame() -> None:
     boxes = np.array([[40.0, 50, 60, 90], [0, 0, 10, 10]])
-    out = roi.enlarge(boxes, 1.5, (100, 120))
-    np.testing.assert_allclose(out, [[35, 40, 65, 100], [0, 0, 12.5, 12.5]])
+    out = roi.enlarge_and_clip(boxes, 1.5, (100, 120))
+    np.testing.assert_allclose(out, [[35.0, 40.0, 65.0, 100.0], [0.0, 0.0, 12.5, 12.5]])
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_enlarging_keeps_the_centre_and_stays_in_the_frame() -> None:
 )
 def test_a_box_of_nothing_is_named(box: list[float]) -> None:
     with pytest.raises(SettingError, match="covers nothing of a frame of 120 x 100"):
-        roi.enlarge(np.array([[1.0, 1, 9, 9], box]), 1.2, (100, 120))
+        roi.enlarge_and_clip(np.array([[1.0, 1, 9, 9], box]), 1.2, (100, 120))
 
 
 def test_each_map_weighs_the_same_however_loud_it_is() -> None:

@@ -1,15 +1,23 @@
+from pathlib import Path
+
+import cv2
 import numpy as np
+import onnxruntime
 import pytest
 
+import objectstates
+from objectstates.detect import fewshot
 from objectstates.detect.file_boxes import BoxesDetector
 from objectstates.features import torch_backbones
 from objectstates.features.lite0 import Lite0
 from objectstates.features.torch_backbones import TorchBackbone
-from objectstates.ingest.observe import DetectionLog, ObserveSettings, _Eyes, observe
+from objectstates.ingest.observe import DetectionLog, ObserveSettings, _ClipPass, observe
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 from tests.ingest.test_pipeline import BOX, FPS, scene
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
+
+DEMO = Path(objectstates.__file__).parent / "demo"
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +32,8 @@ def clip(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def look(clip, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
-        backbone = Lite0()
+def observed(clip):
+    backbone = Lite0()
 
     def call(settings=None, span=clip[0], **options):
         return observe(span, clip[1], backbone, settings or ObserveSettings(), **options)
@@ -40,11 +46,11 @@ def assert_same(one, two):
         np.testing.assert_array_equal(value, getattr(two, name), err_msg=name)
 
 
-def test_batches_change_nothing(look):
-    assert_same(look()[0], look(ObserveSettings(batch=7))[0])
+def test_batches_change_nothing(observed):
+    assert_same(observed()[0], observed(ObserveSettings(batch=7))[0])
 
 
-def test_maps_that_wait_on_a_device_give_the_same(clip, monkeypatch):
+def test_maps_kept_on_a_device_give_the_same(clip, monkeypatch):
     """In batches of any size, and whether or not there is room for the maps on the device."""
     torch = pytest.importorskip("torch", reason="torch is not installed (extra: torch)")
     torch.manual_seed(0)
@@ -53,40 +59,80 @@ def test_maps_that_wait_on_a_device_give_the_same(clip, monkeypatch):
 
     def seen(batch, room):
         monkeypatch.setattr(torch_backbones, "KEPT_BYTES", room)
-        return observe(*clip, backbone, ObserveSettings(words=True, batch=batch))[0]
+        return observe(clip[0], clip[1], backbone, ObserveSettings(words=True, batch=batch))[0]
 
     one = seen(1, 1 << 30)
     assert one.tracklet_feature.shape[1] == 4 * 8
     assert len(one.tracklet_feature) > 3
-    cells_of_a_look = 2 * 8 * (one.conv.shape[0] // 30)
-    for other in (seen(7, 1 << 30), seen(1, 0), seen(1, 10 * cells_of_a_look)):
+    cells_of_a_frame = 2 * 8 * (one.conv.shape[0] // 30)
+    for other in (seen(7, 1 << 30), seen(1, 0), seen(1, 10 * cells_of_a_frame)):
         for name, value in one.arrays().items():
             if name != "problems":
                 np.testing.assert_allclose(getattr(other, name), value, atol=1e-3, err_msg=name)
 
 
-def test_kept_detections_spare_the_detector_and_change_nothing(look):
-    first, log = look()
+@pytest.mark.parametrize(
+    ("size", "runs_per_frame"), [((320, 240), 1), ((320, 256), 1), ((160, 120), 2)]
+)
+def test_the_network_runs_once_on_a_frame_for_detector_and_features(
+    tmp_path, monkeypatch, size, runs_per_frame
+):
+    """Twice only where the detector needs frames of another size; the result is the same."""
+    monkeypatch.setenv("OBJECTSTATES_CACHE", str(tmp_path / "graphs"))
+    images = [np.asarray(cv2.resize(image, size), np.uint8) for image in scene(1, seconds=2)]
+    span = ClipSpan("a", write_video(tmp_path / "a.mp4", images, fps=FPS))
+    detector = fewshot.load(DEMO / "drawer.npz", threshold=0.0)
+    assert detector.side == 320
+    runs: list[str] = []
+    run = onnxruntime.InferenceSession.run
+
+    def counted(session, names, *args, **options):
+        runs.append(",".join(names))
+        return run(session, names, *args, **options)
+
+    monkeypatch.setattr(onnxruntime.InferenceSession, "run", counted)
+    shared, log = observe(span, detector, Lite0(), ObserveSettings())
+    assert len(log.times) == 10, "five a second"
+    assert sum(map(len, log.found)) > 0
+    assert len(runs) == runs_per_frame * len(log.times)
+
+    class Separate:
+        """The same detector without the way to take the backbone's maps."""
+
+        fingerprint = "separate"
+        detect = staticmethod(detector.detect)
+
+        def for_clip(self, _clip, _video, /):
+            return self
+
+    separate, other_log = observe(span, Separate(), Lite0(), ObserveSettings())
+    assert_same(shared, separate)
+    for name, values in log.arrays().items():
+        np.testing.assert_array_equal(values, other_log.arrays()[name])
+
+
+def test_known_detections_change_nothing(observed):
+    first, log = observed()
     again = DetectionLog.from_arrays(log.arrays())
-    second, _ = look(known_detections=again)
+    second, _ = observed(known_detections=again)
     assert_same(first, second)
 
 
-def test_long_clips_are_worked_on_in_parts(look, monkeypatch):
+def test_long_clips_are_processed_in_parts(observed, monkeypatch):
     """Maps are not kept for longer than tracks are, and what comes out is nearly the same."""
-    kept = []
-    settle = _Eyes._settle
+    kept: list[int] = []
+    close = _ClipPass._close
 
-    def counted(eyes, *args):
-        settle(eyes, *args)
-        kept.append(len(eyes.looks))
+    def counted(clip_pass, *args):
+        close(clip_pass, *args)
+        kept.append(len(clip_pass.maps))
 
-    monkeypatch.setattr(_Eyes, "_settle", counted)
-    whole, _ = look()
+    monkeypatch.setattr(_ClipPass, "_close", counted)
+    whole, _ = observed()
     assert max(kept) == 30, "five a second, for six seconds"
     kept.clear()
     monkeypatch.setattr("objectstates.ingest.observe.LONGEST_TRACK", 2.0)
-    parts, _ = look()
+    parts, _ = observed()
     assert max(kept) <= 5 * (2.0 + 0.6)
     np.testing.assert_array_equal(parts.chunk_span, whole.chunk_span)
     np.testing.assert_allclose(parts.chunk_feature, whole.chunk_feature, atol=0.05)
@@ -95,15 +141,15 @@ def test_long_clips_are_worked_on_in_parts(look, monkeypatch):
     assert covered[0] == pytest.approx(covered[1])
 
 
-def test_a_span_is_looked_at_alone(look, clip):
-    seen, _ = look(span=ClipSpan("part", clip[0].video, 2.0, 4.0))
+def test_only_the_span_of_a_clip_is_observed(observed, clip):
+    seen, _ = observed(span=ClipSpan("part", clip[0].video, 2.0, 4.0))
     assert seen.span.tolist() == pytest.approx([2.0, 4.0])
     assert seen.tracklet_span.min() >= 2.0
     assert seen.tracklet_span.max() <= 4.0 + 1e-6
     assert len(seen.chunk_span) == 5
 
 
-def test_every_frame_is_counted(look):
-    ticks = []
-    seen, _ = look(tick=ticks.append)
+def test_every_frame_is_counted(observed):
+    ticks: list[int] = []
+    seen, _ = observed(tick=ticks.append)
     assert sum(ticks) == int(seen.frames[0]) == 60

@@ -4,8 +4,9 @@ from html.parser import HTMLParser
 import numpy as np
 
 from objectstates.narration.heatmap_page import colour, shades, write_page
-from objectstates.narration.retrieval import Retrieved, TfidfSvm, retrieve
+from objectstates.narration.retrieval import Retrieved, retrieve
 from objectstates.narration.sentences import load_action
+from objectstates.narration.text_classifier import TfidfSvm
 from objectstates.narration.transcript import Narration
 
 IDLE = "so anyway my neighbour told me all about his holiday in spain and the food there"
@@ -42,7 +43,7 @@ def make(tmp_path, name="talk", text=f"{IDLE} put the wheel on the hub {IDLE}", 
 def test_what_was_found_is_the_reddest_and_marked(tmp_path):
     text, _ = make(tmp_path)
     marks = Page(text).marks
-    heat = [int(re.match(r"h(\d+)", mark)[1]) for mark in marks]
+    heat = [int(re.findall(r"^h(\d+)", mark)[0]) for mark in marks]
     assert "found" in marks[int(np.argmax(heat))]
     assert min(heat) == 0
     assert "found" not in marks[0]

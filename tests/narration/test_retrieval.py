@@ -2,14 +2,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from objectstates.base.errors import NarrationError, SettingError
-from objectstates.narration.retrieval import TfidfSvm, cross_validate, retrieve, write_clips
-from objectstates.narration.sentences import Sentences, action_names, load_action, read_sentences
-from objectstates.narration.transcript import Narration, tokens
-from objectstates.narration.windows import Windows, window_starts
+from objectstates.narration import retrieval
+from objectstates.narration.retrieval import Search, retrieve, retrieve_from_files, write_clips
+from objectstates.narration.sentences import load_action
+from objectstates.narration.subtitles import find_narrations, read_narrations, write_webvtt
+from objectstates.narration.text_classifier import TfidfSvm
+from objectstates.narration.transcript import Cue, Narration
 from objectstates.video.clip_list import find_clips
 
 
@@ -22,45 +22,6 @@ def narration(text, name="v", pace=0.5, video=None):
 @pytest.fixture(scope="module")
 def svm():
     return TfidfSvm().fit(load_action("put-wheel").sentences)
-
-
-VOCABULARY = [
-    *tokens(" ".join(load_action("put-wheel").sentences.texts[:40])),
-    *["xylophone", "Wheel", "WHEEL", "don\u2019t", "\u00fcber"],
-]
-
-
-@given(st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=60), st.integers(1, 12))
-@settings(deadline=None)
-def test_every_window_has_the_score_that_scikit_learn_gives_it(words, window):
-    svm = TfidfSvm(window=window).fit(load_action("put-wheel").sentences)
-    ours = svm.score(narration(" ".join(words)))
-    length = min(window, len(words))
-    texts = [" ".join(words[i : i + length]) for i in range(len(words) - length + 1)]
-    assert ours.starts.tolist() == list(range(len(texts)))
-    theirs = svm.svm_.decision_function(svm.vectoriser_.transform(texts))
-    np.testing.assert_allclose(ours.scores, theirs, atol=1e-9)
-
-
-def test_rounding_does_not_grow_over_hours(svm):
-    rng = np.random.default_rng(0)
-    words = rng.choice([*VOCABULARY, *["nothing"] * 200], 100_000).tolist()
-    scores = svm.score(narration(" ".join(words))).scores
-    some = rng.choice(len(scores), 500, replace=False)
-    texts = [" ".join(words[i : i + 10]) for i in some]
-    theirs = svm.svm_.decision_function(svm.vectoriser_.transform(texts))
-    np.testing.assert_allclose(scores[some], theirs, atol=1e-9)
-
-
-@given(st.integers(1, 50), st.integers(1, 12), st.integers(1, 12))
-def test_windows_cover_all_words_and_heat_is_their_mean(words, length, stride):
-    length = min(length, words)
-    starts = window_starts(words, length, min(stride, length))
-    scores = np.random.default_rng(words).normal(size=len(starts))
-    heat = Windows(starts, length, scores).word_means(words)
-    for word in range(words):
-        inside = (starts <= word) & (word < starts + length)
-        assert heat[word] == pytest.approx(scores[inside].mean(), abs=1e-9)
 
 
 IDLE = "so anyway my neighbour told me all about his holiday in spain and the food there"
@@ -120,47 +81,82 @@ def test_the_list_is_one_that_ingest_takes(svm, tmp_path):
     assert all(span.start is not None and span.end is not None for span in spans)
 
 
-def test_sentences_of_an_action_are_told_apart():
-    for action in action_names():
-        sentences = load_action(action).sentences
-        assert len(sentences.positive) >= 12
-        assert len(sentences.negative) >= 50
-        assert not {*sentences.positive} & {*sentences.negative}
-        judged = cross_validate(TfidfSvm(), sentences)
-        chance = len(sentences.positive) / len(sentences.texts)
-        assert judged.average_precision > chance + 0.35, action
+# --- files ---------------------------------------------------------------------------------------
 
 
-def test_cross_validation_of_shuffled_labels_is_chance():
-    sentences = load_action("open-oyster").sentences
-    labels = np.random.default_rng(3).permutation(sentences.labels)
-    shuffled = Sentences.of(sentences.texts, labels)
-    judged = cross_validate(TfidfSvm(), shuffled)
-    assert judged.average_precision < 2.5 * len(shuffled.positive) / len(labels)
+def talk(videos, seed=0):
+    """Cues of made-up speech about kitchens; some name the action, often in the same words."""
+    rng = np.random.default_rng(seed)
+    sentences = load_action("open-fridge").sentences
+    for _ in range(videos):
+        texts = [sentences.negative[i] for i in rng.integers(0, len(sentences.negative), 6)]
+        if rng.random() < 0.5:
+            texts[rng.integers(6)] = sentences.positive[rng.integers(3)]
+        yield [Cue(20.0 * i, 20.0 * i + 5, text) for i, text in enumerate(texts)]
 
 
-def test_own_sentences_from_files_and_articles(tmp_path):
-    (tmp_path / "one.txt").write_text("# mine\nOpen the jar.\n\ntwist the lid off\n")
-    assert read_sentences(tmp_path / "one.txt") == ["Open the jar.", "twist the lid off"]
-    folder = tmp_path / "articles" / "jars"
-    folder.mkdir(parents=True)
-    (folder / "how.md").write_text("# How to\n1. Hold the jar. Twist the lid!\n- Enjoy it\n---\n")
-    assert read_sentences(folder.parent) == ["Hold the jar.", "Twist the lid!", "Enjoy it"]
+@pytest.fixture(scope="module")
+def fridge_svm():
+    return TfidfSvm().fit(load_action("open-fridge").sentences)
 
 
-def test_mistakes_are_named(tmp_path):
-    with pytest.raises(NarrationError, match="open-oyster"):
-        load_action("fly a kite")
-    with pytest.raises(NarrationError, match=r"nothing\.txt"):
-        read_sentences(tmp_path / "nothing.txt")
-    (tmp_path / "blank.txt").write_text("\n...\n")
-    with pytest.raises(NarrationError, match="no sentences"):
-        read_sentences(tmp_path / "blank.txt")
-    with pytest.raises(NarrationError, match="positive"):
-        Sentences((), ("a",))
-    with pytest.raises(SettingError, match="window"):
-        TfidfSvm(window=0)
-    with pytest.raises(SettingError, match="top"):
-        retrieve([], TfidfSvm(), top=0)
+@pytest.fixture(scope="module")
+def subtitles(tmp_path_factory):
+    """Narrations of forty videos, of which four have two, and one file without words."""
+    root = tmp_path_factory.mktemp("subtitles")
+    for number, cues in enumerate(talk(40)):
+        write_webvtt(root / f"video{number:02d}.vtt", cues)
+    for number, cues in enumerate(talk(4, seed=1)):
+        write_webvtt(root / f"video{number:02d}.en.vtt", cues)
+        (root / f"video{number:02d}.mp4").touch()
+    (root / "empty.vtt").write_text("WEBVTT\n")
+    return root
+
+
+def rows(clips):
+    return [(c.narration.identity, c.start, c.end, c.score, c.first, c.last, c.said) for c in clips]
+
+
+@pytest.mark.parametrize(("top", "per_video"), [(1, 1), (5, 1), (12, 3), (500, 9)])
+@pytest.mark.parametrize("per_task", [1, 7, 64])
+def test_files_in_tasks_give_the_same_as_all_at_once(
+    fridge_svm, subtitles, monkeypatch, top, per_video, per_task
+):
+    monkeypatch.setattr(retrieval, "_FILES_PER_TASK", per_task)
+    paths, problems = find_narrations([subtitles]), list[str]()
+    narrations = read_narrations(paths, problems=problems)
+    whole = retrieve(narrations, fridge_svm, top=top, per_video=per_video)
+    clips, left_out = retrieve_from_files(paths, Search(fridge_svm, top, per_video))
+    assert rows(clips) == rows(whole)
+    assert left_out == problems
+    assert len(left_out) == 1
+
+
+def test_processes_find_the_same(fridge_svm, subtitles, monkeypatch):
+    monkeypatch.setattr(retrieval, "_FILES_PER_TASK", 10)
+    paths = find_narrations([subtitles])
+    here, _ = retrieve_from_files(paths, Search(fridge_svm, 12, 2))
+    there, left_out = retrieve_from_files(paths, Search(fridge_svm, 12, 2), processes=2)
+    assert rows(there) == rows(here)
+    assert len(left_out) == 1
+
+
+def test_workers_return_no_words(fridge_svm, subtitles):
+    worker = retrieval._FileSearch(Search(fridge_svm, 20), None)
+    part = worker(find_narrations([subtitles]), lambda count: None)
+    assert len(part.videos) == 20
+    assert all(len(clip.narration.words) == 0 for _, found in part.videos for clip in found)
+
+
+class Unscorable:
+    def score(self, narration):
+        raise ZeroDivisionError("oops")
+
+
+def test_an_unexpected_error_is_reported(subtitles):
+    with pytest.raises(NarrationError, match="could not be searched: unexpected ZeroDivision"):
+        retrieve_from_files(find_narrations([subtitles]), Search(Unscorable()))
+    with pytest.raises(SettingError, match="`top`=0"):
+        Search(Unscorable(), top=0)
     with pytest.raises(NarrationError, match="shape"):
         Narration("v", ["a"], np.zeros((2, 2)))

@@ -8,9 +8,10 @@ import pytest
 
 from objectstates.base.errors import MissingExtraError, NarrationError, SettingError
 from objectstates.narration.embeddings import EmbeddingSvm, PhraseMatcher
-from objectstates.narration.retrieval import cross_validate, retrieve
+from objectstates.narration.retrieval import retrieve
 from objectstates.narration.sentence_encoder import SentenceEncoder, build_graph
 from objectstates.narration.sentences import Sentences, load_action
+from objectstates.narration.text_classifier import cross_validate
 from objectstates.narration.transcript import Narration
 
 HIDDEN, HEADS, LAYERS, INNER = 16, 4, 2, 24

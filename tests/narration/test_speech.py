@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import wave
 from fractions import Fraction
-from itertools import pairwise
 from types import SimpleNamespace
 
 import av
@@ -82,7 +81,7 @@ def test_from_sound_to_clips(spoken, run, tmp_path):
     write_video(tmp_path / "mute.mp4")
     code, out, err = run("transcribe", tmp_path, "--json")
     assert code == 0
-    assert "mute.mp4: this video has no sound" in err
+    assert "mute.mp4: this video has no audio stream" in err
     assert json.loads(out)["written"] == [str(tmp_path / "talk.vtt")]
     words = [word.lower() for word in read_narration(tmp_path / "talk.vtt").words]
     assert len({"new", "wheel", "car", "family", "video", "soon"} & {*words}) >= 4
@@ -101,33 +100,15 @@ def test_from_sound_to_clips(spoken, run, tmp_path):
     (span,) = find_clips(csv=clips)
     assert span.id == "talk"
     assert span.video.resolve() == (tmp_path / "talk.mp4").resolve()
-    assert span.start <= starts[1] <= span.start + 6  # said 5 s after the beginning of the clip
+    assert span.start is not None
+    assert span.end is not None
+    assert span.start <= starts[1] <= span.start + 6  # clips begin 5 s before the mention
     assert span.end - span.start == pytest.approx(20, abs=0.01) or span.start == 0
     assert "talk.mp4#t=" in page.read_text()
 
 
-def test_sound_comes_in_pieces_that_make_up_the_whole(tmp_path):
-    rng = np.random.default_rng(0)
-    loud = rng.normal(0, 3000, 65 * 8000).astype(np.int16)
-    loud[25 * 8000 : 26 * 8000] = 0  # the only pause
-    write_video(tmp_path / "v.mp4", loud, rate=8000)
-    pieces = list(read_audio(tmp_path / "v.mp4"))
-    assert [round(piece.start) for piece in pieces][:2] in ([0, 25], [0, 26])
-    assert all(len(piece.samples) <= 30 * RATE for piece in pieces)
-    assert sum(len(piece.samples) for piece in pieces) / RATE == pytest.approx(65, abs=0.3)
-    for one, next_one in pairwise(pieces):
-        assert one.start + len(one.samples) / RATE == pytest.approx(next_one.start, abs=0.01)
-
-
-def test_sound_that_begins_late_has_the_video_s_time(tmp_path):
-    tone = (8000 * np.sin(np.arange(16000) / 5)).astype(np.int16)
-    write_video(tmp_path / "v.mkv", tone, rate=16000, offset=3.0)
-    first = next(read_audio(tmp_path / "v.mkv"))
-    assert first.start == pytest.approx(3.0, abs=0.1)
-
-
 class Echo:
-    """Hears one word in every piece."""
+    """Recognises one word in every segment."""
 
     def recognise(self, samples):
         return [Cue(0.5, 1.0, "word"), Cue(1.0, 1.2, "  ")] if samples.any() else []
@@ -135,19 +116,19 @@ class Echo:
 
 def test_times_are_those_of_the_video(tmp_path):
     loud = np.random.default_rng(0).normal(0, 3000, 40 * 8000).astype(np.int16)
-    heard = []
+    done: list[float] = []
     cues = list(
-        transcribe(write_video(tmp_path / "v.mp4", loud, 8000), Echo(), progress=heard.append)
+        transcribe(write_video(tmp_path / "v.mp4", loud, 8000), Echo(), progress=done.append)
     )
     assert [cue.text for cue in cues] == ["word", "word"]
     assert cues[0].start == pytest.approx(0.5, abs=0.05)
     assert 20 < cues[1].start < 31
-    assert heard[-1] == pytest.approx(40, abs=0.3)
+    assert done[-1] == pytest.approx(40, abs=0.3)
 
 
-def test_what_cannot_be_heard_is_named(tmp_path):
+def test_videos_without_speech_are_named(tmp_path):
     quiet = write_video(tmp_path / "quiet.mp4", np.zeros(16000, np.int16), 8000)
-    with pytest.raises(NarrationError, match=r"quiet\.mp4: nothing is said"):
+    with pytest.raises(NarrationError, match=r"quiet\.mp4: no speech was recognised"):
         list(transcribe(quiet, Echo()))
     (tmp_path / "noise.mp4").write_bytes(b"noise")
     with pytest.raises(VideoError, match=r"noise\.mp4"):
@@ -242,6 +223,7 @@ def test_own_sentences(run, tmp_path):
     code, _, _ = run("retrieve", tmp_path / "a.srt", *files, "--out", tmp_path / "c.csv")
     assert code == 0
     (span,) = find_clips(csv=tmp_path / "c.csv")
+    assert span.start is not None
     assert 35 <= span.start <= 37
 
 

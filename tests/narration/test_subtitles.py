@@ -171,7 +171,7 @@ def test_any_encoding(read, encoding):
 def test_what_cannot_be_read_is_named_and_passed_over(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     (tmp_path / "good.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nhello\n")
-    problems = []
+    problems: list[str] = []
     found = list(read_narrations(find_narrations([tmp_path]), problems=problems))
     assert [narration.name for narration in found] == ["good"]
     assert len(problems) == 1

@@ -1,8 +1,9 @@
-"""Objects that stay, in threads or in processes: the same answers, also after deaths."""
+"""Actors in threads and in worker processes: the same answers; a death is an error."""
 
+import multiprocessing
 import os
 import signal
-import time
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -10,19 +11,18 @@ import numpy as np
 import pytest
 
 from objectstates import JointDiscovery
-from objectstates.base.errors import SettingError, VideoError
+from objectstates.base.errors import VideoError, WorkerError
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.parallel.actors import Memory, ProcessCrew
-from objectstates.parallel.pool import crew_of
+from objectstates.parallel.actors import LocalActors, ProcessActors
+from objectstates.parallel.pool import start_actors
+from objectstates.parallel.ray_actors import Replay
 from tests.parallel.test_pool import is_running
 
-MEMORY = Memory(
-    changing=frozenset({"base", "reset", "add"}), fresh="reset", lasting=frozenset({"base"})
-)
+NOTHING = Replay(frozenset(), "", frozenset())  # local actors are not rebuilt
 
 
 class Sum:
-    """Adds up what it is told; can be told to die, as often as there are lives in its folder."""
+    """Adds up numbers; one with the number 99 cannot be made."""
 
     def __init__(self, folder: Path, number: int):
         if number == 99:
@@ -41,20 +41,18 @@ class Sum:
         self.total += self.factor * amount
         return self.total
 
-    def dies(self, times):
-        """Before it answers, so many times in all."""
-        deaths = self.folder / f"deaths{self.number}"
-        count = len(deaths.read_text()) if deaths.exists() else 0
-        if count < times:
-            deaths.write_text("x" * (count + 1))
+    def dies(self, number):
+        if self.number == number:
             os.kill(os.getpid(), signal.SIGKILL)
-        return self.total
 
     def fails(self):
         raise VideoError(f"{self.number} cannot")
 
-    def sleeps(self):
-        time.sleep(60)
+    def interrupts(self):
+        """Send the parent process a Ctrl-C, then never answer."""
+        if self.number == 0:
+            os.kill(os.getppid(), signal.SIGINT)
+        threading.Event().wait()
 
     def pid(self):
         return os.getpid()
@@ -67,62 +65,79 @@ def makers(folder, numbers=(0, 1, 2)):
     return [partial(Sum, folder, number) for number in numbers]
 
 
-@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("processes", [1, 2, 3, 7])
 def test_answers_are_the_same_in_threads_and_processes(tmp_path, processes):
-    with crew_of(makers(tmp_path), MEMORY, processes=processes) as crew:
-        crew.ask("base", [(2,)] * 3)
-        assert crew.ask("add", [(1,), (2,), (3,)]) == [2, 4, 6]
-        assert crew.ask("add", [(1,), (1,), (1,)]) == [4, 6, 8]
-        crew.ask("reset", [()] * 3)
-        assert crew.ask("add", [(5,)] * 3) == [10, 10, 10]
+    with start_actors(makers(tmp_path), NOTHING, processes=processes) as actors:
+        assert len(actors) == 3
+        actors.call("base", [(2,)] * 3)
+        assert actors.call("add", [(1,), (2,), (3,)]) == [2, 4, 6]
+        assert actors.call("add", [(1,), (1,), (1,)]) == [4, 6, 8]
+        actors.call("reset", [()] * 3)
+        assert actors.call("add", [(5,)] * 3) == [10, 10, 10]
         with pytest.raises(VideoError, match="0 cannot"):
-            crew.ask("fails", [()] * 3)
-        assert crew.ask("add", [(0,)] * 3) == [10, 10, 10]  # no answer was left over
-        pids = crew.ask("pid", [()] * 3)
-        assert len(set(pids)) == (3 if processes else 1)
+            actors.call("fails", [()] * 3)
+        assert actors.call("add", [(0,)] * 3) == [10, 10, 10]  # no answer was left over
+        with pytest.raises(ValueError, match="argument"):
+            actors.call("add", [(0,)] * 2)
+        pids = actors.call("pid", [()] * 3)
+        assert len(set(pids)) == min(processes, 3)
+        assert (os.getpid() in pids) == (processes == 1)
     assert len(list(tmp_path.glob("closed*"))) == 3
-    assert not processes or not any(map(is_running, pids))
+    assert processes == 1 or not any(map(is_running, pids))
 
 
-def test_who_dies_is_told_again_what_matters_and_nobody_else_is(tmp_path):
-    with ProcessCrew(makers(tmp_path), MEMORY) as crew:
-        crew.ask("base", [(2,)] * 3)
-        crew.ask("add", [(100,)] * 3)
-        crew.ask("reset", [()] * 3)
-        crew.ask("add", [(1,), (2,), (3,)])
-        assert crew.ask("dies", [(0,), (2,), (0,)]) == [2, 4, 6]
-        assert crew.rebuilt == 2
-        os.kill(crew.ask("pid", [()] * 3)[2], signal.SIGKILL)
-        assert crew.ask("add", [(1,)] * 3) == [4, 6, 8]
-        assert crew.rebuilt == 3
-    calls = [len((tmp_path / f"calls{n}").read_text()) for n in range(3)]
-    assert calls == [3, 5, 4]  # what was before the reset is not done again
+class Meeting:
+    """An actor whose call ends only when the calls of all other actors run too."""
+
+    def __init__(self, barrier):
+        self.barrier = barrier
+
+    def meet(self):
+        return self.barrier.wait()
+
+    def close(self):
+        pass
 
 
-def test_who_always_dies_and_who_cannot_be_made_end_it(tmp_path):
-    with (
-        ProcessCrew(makers(tmp_path), MEMORY) as crew,
-        pytest.raises(SettingError, match="lost 4 times: too little memory"),
-    ):
-        crew.ask("dies", [(99,), (0,), (0,)])
-    with (
-        ProcessCrew(makers(tmp_path, (0, 99)), MEMORY) as crew,
-        pytest.raises(VideoError, match="cannot be made"),
-    ):
-        crew.ask("add", [(1,)] * 2)
+def test_actors_run_at_the_same_time():
+    barrier = threading.Barrier(3)
+    with LocalActors([Meeting(barrier) for _ in range(3)]) as actors:
+        assert sorted(actors.call("meet", [()] * 3)) == [0, 1, 2]
 
 
-def test_an_interrupt_does_not_wait_for_what_is_in_work(tmp_path):
-    crew = ProcessCrew(makers(tmp_path), MEMORY).__enter__()
-    pids = crew.ask("pid", [()] * 3)
-    crew._send(1, "sleeps", ())
-    begun = time.monotonic()
-    crew.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
-    assert time.monotonic() - begun < 30
+def test_a_process_that_dies_is_an_error_and_ends_the_others(tmp_path):
+    with ProcessActors(makers(tmp_path), 3) as actors:
+        pids = actors.call("pid", [()] * 3)
+        with pytest.raises(WorkerError, match=f"process {pids[1]} died with exit code -9 in dies"):
+            actors.call("dies", [(1,)] * 3)
+        with pytest.raises(WorkerError, match=f"process {pids[1]} died"):
+            actors.call("add", [(1,)] * 3)
     assert not any(map(is_running, pids))
 
 
-@pytest.mark.parametrize("processes", [False, True])
+def test_an_actor_that_cannot_be_made_says_why(tmp_path):
+    with (
+        ProcessActors(makers(tmp_path, (0, 99)), 2) as actors,
+        pytest.raises(VideoError, match="cannot be made"),
+    ):
+        actors.call("add", [(1,)] * 2)
+    assert [path.name for path in tmp_path.glob("closed*")] == ["closed0"]
+
+
+def test_an_interrupt_ends_processes_whose_call_never_ends(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    try:
+        with ProcessActors(makers(tmp_path), 3) as actors:
+            pids = actors.call("pid", [()] * 3)
+            actors.call("interrupts", [()] * 3)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not any(map(is_running, pids))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
 def test_an_interrupted_fit_leaves_no_files(tmp_path, processes):
     synthetic_corpus(n_clips=4, state_size=5, action_size=5).save(tmp_path / "corpus")
 
@@ -137,36 +152,27 @@ def test_an_interrupted_fit_leaves_no_files(tmp_path, processes):
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
 
 
-def test_a_fit_in_processes_survives_the_death_of_one_unchanged(tmp_path):
+def test_a_fit_in_processes_finds_what_threads_find_and_a_death_leaves_no_files(tmp_path):
     corpus = synthetic_corpus(
         n_clips=12, tracklets_per_clip=15, chunks_per_clip=20, state_size=30, action_size=20
     )
     corpus.save(tmp_path / "corpus")
-    here = JointDiscovery().fit_folder(tmp_path / "corpus", shards=2, scratch=tmp_path)
-    killed = []
 
-    def kill_one(progress):
-        if progress.passes == 55:
-            killed.append(children()[0])
-            os.kill(killed[0], signal.SIGKILL)
+    def fit(processes, callback=None):
+        return JointDiscovery().fit_folder(
+            tmp_path / "corpus", callback, shards=3, scratch=tmp_path, processes=processes
+        )
 
-    there = JointDiscovery().fit_folder(
-        tmp_path / "corpus", kill_one, shards=2, scratch=tmp_path, processes=True
-    )
-    assert killed
+    here, there = fit(1), fit(2)
     np.testing.assert_array_equal(here.labels_, there.labels_)
     np.testing.assert_array_equal(here.action_chunk_, there.action_chunk_)
     assert there.relaxed_objective_ == pytest.approx(here.relaxed_objective_, rel=1e-6)
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
     assert there.n_iter_ == here.n_iter_
-    for _ in range(100):
-        if not list(tmp_path.glob("objectstates-*")):
-            break
-        time.sleep(0.1)
-    assert not list(tmp_path.glob("objectstates-*"))  # nor are the files of the one that died left
 
+    def kill_one(progress):
+        multiprocessing.active_children()[0].kill()
 
-def children():
-    import multiprocessing
-
-    return [process.pid for process in multiprocessing.active_children()]
+    with pytest.raises(WorkerError, match="died with exit code -9"):
+        fit(2, kill_one)
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]

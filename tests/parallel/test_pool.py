@@ -2,9 +2,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -47,7 +45,7 @@ def test_outcomes_come_in_order_whatever_the_processes(processes):
     assert sorted(seen) == [0, 1, 2, 3, 4]
 
 
-class Unmakeable:
+class Unmakeable(Squarer):
     def __init__(self):
         raise VideoError("no such detector")
 
@@ -60,7 +58,7 @@ def test_a_worker_that_cannot_be_made_says_why(processes):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_ticks_are_counted(processes):
-    ticks = []
+    ticks: list[int] = []
     run_all(Squarer, [1, 2, 3], processes=processes, on_ticks=ticks.append)
     assert ticks[-1] == 3
 
@@ -69,7 +67,7 @@ def test_a_dead_process_takes_nothing_with_it(tmp_path):
     make = partial(Squarer, tmp_path)
     outcomes = run_all(make, [1, "dies once", 2, "dies", 3], processes=2)
     assert [o.value for o in outcomes] == [1, "alive", 4, None, 9]
-    assert "died twice" in outcomes[3].failure
+    assert "died twice" in str(outcomes[3].failure)
 
 
 def test_an_exception_of_the_watcher_stops_the_work():
@@ -81,60 +79,51 @@ def test_an_exception_of_the_watcher_stops_the_work():
 
 
 @pytest.fixture
-def sleepers(tmp_path):
-    """A process with two workers that sleep; their ids."""
+def waiting(tmp_path):
+    """A process with two workers that never end, which hold its stdout open; their ids."""
     script = tmp_path / "work.py"
     script.write_text(
-        "import os, pathlib, time\n"
+        "import os, signal, threading\n"
         "from objectstates.parallel.pool import run_all\n"
-        "class Sleeper:\n"
+        "class Waiter:\n"
         "    def __call__(self, item, tick):\n"
-        f"        pathlib.Path({str(tmp_path)!r}, f'pid{{os.getpid()}}').touch()\n"
-        "        time.sleep(60)\n"
+        "        os.write(1, f'{os.getpid()}\\n'.encode())\n"
+        "        threading.Event().wait()\n"
         "if __name__ == '__main__':\n"
-        "    run_all(Sleeper, [1, 2, 3], processes=2)\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # off in background jobs
+        "    run_all(Waiter, [1, 2, 3], processes=2)\n"
     )
     process = subprocess.Popen(
         [sys.executable, script],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # whoever runs the tests in the background has them ignore Ctrl-C
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    for _ in range(300):
-        workers = [int(path.name[3:]) for path in tmp_path.glob("pid*")]
-        if len(workers) == 2:
-            break
-        time.sleep(0.1)
-    assert len(workers) == 2
-    return process, workers
+    assert process.stdout is not None
+    return process, [int(process.stdout.readline()) for _ in range(2)]
 
 
 def is_running(pid):
+    """Whether a process exists; children of this process must have been joined."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # One that has ended waits for its new parent to take note of it.
-    status = Path(f"/proc/{pid}/stat")
-    return not (status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] == "Z")
+    return True
 
 
-def test_ctrl_c_ends_all_processes(sleepers):
-    process, workers = sleepers
+def test_ctrl_c_ends_all_processes(waiting):
+    process, workers = waiting
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate()
     assert process.returncode != 0
     assert b"KeyboardInterrupt" in errors
     assert not any(map(is_running, workers))
 
 
-def test_workers_end_with_a_parent_that_is_killed(sleepers):
-    process, workers = sleepers
+def test_workers_end_with_a_parent_that_is_killed(waiting):
+    """Else their stdout, which they inherited, would stay open, and this test would hang."""
+    process, _ = waiting
     process.kill()
-    process.wait()
-    process.stderr.close()
-    for _ in range(100):
-        if not any(map(is_running, workers)):
-            break
-        time.sleep(0.1)
-    assert not any(map(is_running, workers))
+    rest, _ = process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert rest == b""

@@ -1,127 +1,28 @@
-"""On a real Ray cluster of several nodes, some of them killed, the outcome is the same.
+"""On a real Ray cluster of several nodes, some of them killed, the outcome is the same."""
 
-One cluster serves all tests: three nodes (processes that know nothing of each other) of one core
-on this machine; who kills a node gets another. Nothing here waits without a limit: a test that
-takes too long fails.
-"""
-
-import faulthandler
-import signal
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
 
-from objectstates import Corpus, JointDiscovery
-from objectstates.base.errors import CorpusError, SettingError, VideoError
-from objectstates.data.result import Result
-from objectstates.data.synthetic import synthetic_corpus
+from objectstates.base.errors import SettingError, VideoError
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.narration import write_webvtt
-from objectstates.parallel import ray_pool as ray_support
+from objectstates.parallel import ray_pool
 from objectstates.parallel.pool import run_all
 from objectstates.video.clip_list import find_clips
 from tests.ingest.test_pipeline import BOX, FPS, scene
 from tests.narration.test_search import talk
 from tests.parallel.test_pool import Squarer, Unmakeable
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'objectstates[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of which there are many
 
-SECONDS = 600  # for a test: none takes a twentieth of it, but machines may be busy
-ALL_SECONDS = 3000
-
-
-@pytest.fixture(scope="module", autouse=True)
-def limit():
-    """A start that hangs ends in the traceback of every thread, and ends the run."""
-    faulthandler.dump_traceback_later(ALL_SECONDS, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
-
-
-@pytest.fixture(autouse=True)
-def limited():
-    """A test that hangs fails."""
-
-    def too_long(*_):
-        pytest.fail(f"not done after {SECONDS} s")
-
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
-
-
-class Nodes:
-    """The cluster: ``others`` are the nodes beside the head, which can be killed."""
-
-    def __init__(self):
-        from ray.cluster_utils import Cluster
-
-        self.small = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
-        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **self.small})
-        self.address = self.cluster.address
-        self.others = []
-        self.fill_up()
-
-    def fill_up(self):
-        while len(self.others) < 2:
-            self.add(num_cpus=1)
-
-    def add(self, **resources):
-        node = self.cluster.add_node(**resources, **self.small)
-        self.others.append(node)
-        return node
-
-    def kill(self, node):
-        self.others.remove(node)
-        self.cluster.remove_node(node, allow_graceful=False)
-
-    def at_work(self):
-        """Those of the others where an actor of ours lives."""
-        actors = ray._private.state.actors().values()
-        places = {a["Address"]["NodeID"] for a in actors if a["State"] == "ALIVE"}
-        return [node for node in self.others if node.node_id in places]
-
-
-@pytest.fixture(scope="module")
-def started(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # others may fill this machine's memory
-        # The graph of the backbone, which workers on all nodes look for.
-        patch.setenv("OBJECTSTATES_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
-        try:
-            nodes = Nodes()
-        except Exception as problem:  # Ray's own: nothing of ours has run yet
-            pytest.skip(f"Ray does not start here: {problem}")
-        yield nodes
-        ray.shutdown()
-        nodes.cluster.shutdown()
-
-
-@pytest.fixture
-def nodes(started):
-    """A cluster that is whole, and this process not connected to it."""
-    started.fill_up()
-    yield started
-    ray.shutdown()
-
-
-@pytest.fixture
-def connected(nodes):
-    ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
-    return nodes
-
-
-# --- items ---------------------------------------------------------------------------------------
+# --- tasks ---------------------------------------------------------------------------------------
 
 
 class Slow:
@@ -134,22 +35,23 @@ class Slow:
 
 
 def test_outcomes_failures_and_deaths_are_those_of_local_processes(nodes, tmp_path):
-    ticks, items = [], [3, "bad", "dies once", "bug", "dies", 5]
+    ticks: list[int] = []
+    items = [3, "bad", "dies once", "bug", "dies", 5]
     make = partial(Squarer, tmp_path)
     outcomes = run_all(make, items, ray_address=nodes.address, on_ticks=ticks.append)
     assert [o.value for o in outcomes] == [9, None, "alive", None, None, 25]
     assert outcomes[1].failure == "cannot be squared"
     assert outcomes[3].failure == "unexpected ZeroDivisionError: oops"
-    assert "died twice" in outcomes[4].failure
+    assert "died twice" in str(outcomes[4].failure)
     assert ticks == sorted(ticks)
     assert ticks[-1] >= 1
 
 
-class OnlyHere:
+class OnlyHere(Squarer):
     """Of a module that the other machines do not have."""
 
 
-class Broken:
+class Broken(Squarer):
     def __init__(self):
         raise RuntimeError("no such library")
 
@@ -161,7 +63,7 @@ def test_workers_that_cannot_be_made_say_why_and_leave_no_core_taken(connected, 
         run_all(Broken, [1, 2, 3], ray_address="auto")
     monkeypatch.setattr(OnlyHere, "__module__", "only_here")
     module = ModuleType("only_here")
-    module.OnlyHere = OnlyHere
+    vars(module)["OnlyHere"] = OnlyHere
     monkeypatch.setitem(sys.modules, "only_here", module)
     with pytest.raises(SettingError, match=r"do not start .*only_here.* installed on all its mach"):
         run_all(OnlyHere, [1, 2, 3], ray_address="auto")
@@ -171,20 +73,22 @@ def test_workers_that_cannot_be_made_say_why_and_leave_no_core_taken(connected, 
 
 
 def test_at_most_one_item_a_core_is_in_work_and_a_lost_node_loses_none(connected, monkeypatch):
-    at_a_time, lost, seen = [], [], []
-    hand, wait = ray_support._Team.hand, ray_support._Team.wait
+    at_a_time: list[int] = []
+    lost: list[int] = []
+    seen: list[int] = []
+    submit, wait = ray_pool._Workers.submit, ray_pool._Workers.wait
 
-    def counted_hand(team, index, item):
-        hand(team, index, item)
-        at_a_time.append(len(team.busy))
+    def counted_submit(workers, index, item):
+        submit(workers, index, item)
+        at_a_time.append(len(workers.busy))
 
-    def counted_wait(team):
-        ended = wait(team)
+    def counted_wait(workers):
+        ended = wait(workers)
         lost.extend(index for index, outcome, _ in ended if outcome is None)
         return ended
 
-    monkeypatch.setattr(ray_support._Team, "hand", counted_hand)
-    monkeypatch.setattr(ray_support._Team, "wait", counted_wait)
+    monkeypatch.setattr(ray_pool._Workers, "submit", counted_submit)
+    monkeypatch.setattr(ray_pool._Workers, "wait", counted_wait)
 
     def lose_a_node(_ticks):
         # Two, so that the one killed works while the other goes on.
@@ -195,32 +99,17 @@ def test_at_most_one_item_a_core_is_in_work_and_a_lost_node_loses_none(connected
         Slow, list(range(40)), ray_address="auto", on_ticks=lose_a_node,
         on_done=lambda index, _: seen.append(index),
     )  # fmt: skip
-    assert [o.value[0] for o in outcomes] == [n * n for n in range(40)]
+    values = [o.value for o in outcomes if o.value is not None]
+    assert [value for value, _ in values] == [n * n for n in range(40)]
     assert sorted(seen) == list(range(40))
     assert len(lost) == 1
     assert max(at_a_time) == 3
-    assert len({o.value[1] for o in outcomes}) >= 2
+    assert len({node for _, node in values}) >= 2
 
 
-def test_no_room_is_an_error_and_no_wait_for_ever(connected, monkeypatch, tmp_path):
-    monkeypatch.setattr(ray_support, "PLACING_SECONDS", 3.0)
-
-    @ray.remote(num_cpus=1)
-    class Other:
-        def here(self):
-            return True
-
-    others = [Other.remote() for _ in range(3)]
-    assert ray.get([other.here.remote() for other in others], timeout=60) == [True] * 3
+def test_no_room_for_workers_is_an_error(occupied):
     with pytest.raises(SettingError, match="no worker found room on the Ray cluster within 3 s"):
         run_all(Squarer, [1, 2], ray_address="auto")
-    small_corpus().save(tmp_path / "corpus")
-    with pytest.raises(SettingError, match=r"of 2 shards found no room .* fewer --shards"):
-        JointDiscovery().fit_folder(
-            tmp_path / "corpus", shards=2, scratch=tmp_path, ray_address="auto"
-        )
-    for other in others:
-        ray.kill(other)
 
 
 def test_an_address_without_a_cluster_is_named(nodes):
@@ -245,15 +134,15 @@ def test_workers_with_a_gpu_run_where_one_is_and_share_it(connected):
         if ray.cluster_resources().get("GPU"):
             break
         time.sleep(0.1)
-    assert ray_support.worker_claim(ray, True) == ray_support.Claim(1.0, 0.5, 2)
-    assert ray_support.worker_claim(ray, False) == ray_support.Claim(1.0, 0.0, 5)
+    assert ray_pool.worker_reservation(ray, True) == ray_pool.Reservation(1.0, 0.5, 2)
+    assert ray_pool.worker_reservation(ray, False) == ray_pool.Reservation(1.0, 0.0, 5)
     outcomes = run_all(Where, list(range(6)), ray_address="auto", gpu=True)
     assert {o.value for o in outcomes} == {(node.node_id, (0,))}
     connected.kill(node)
 
 
 @pytest.mark.parametrize(
-    ("machines", "claim"),
+    ("machines", "expected"),
     [
         ([{"CPU": 16.0, "GPU": 1.0}], (0.125, 8)),  # eight at most
         ([{"CPU": 8.0, "GPU": 4.0}, {"CPU": 64.0}], (0.5, 8)),  # two cores beside each
@@ -261,14 +150,14 @@ def test_workers_with_a_gpu_run_where_one_is_and_share_it(connected):
         ([{"CPU": 3.0, "GPU": 1.0}, {"CPU": 3.0, "GPU": 1.0}], (0.3333, 6)),
     ],
 )
-def test_shares_of_gpus(machines, claim):
+def test_fractions_of_gpus(machines, expected):
     class Known:
         def nodes(self):
             dead = {"Alive": False, "Resources": {"CPU": 99.0, "GPU": 99.0}}
             return [{"Alive": True, "Resources": m} for m in machines] + [dead]
 
-    found = ray_support.worker_claim(Known(), True)
-    assert (found.gpus, found.room) == claim
+    found = ray_pool.worker_reservation(Known(), True)
+    assert (found.gpus, found.capacity) == expected
 
 
 # --- ingest --------------------------------------------------------------------------------------
@@ -330,15 +219,16 @@ def test_videos_become_the_same_bytes_everywhere(nodes, videos, serial, tmp_path
 def test_a_node_killed_in_mid_ingest_costs_nothing(
     connected, videos, serial, tmp_path, monkeypatch
 ):
-    lost, before = [], {}
-    wait = ray_support._Team.wait
+    lost: list[int] = []
+    before: dict[Path, tuple[int, int]] = {}
+    wait = ray_pool._Workers.wait
 
-    def watched(team):
-        ended = wait(team)
+    def watched(workers):
+        ended = wait(workers)
         lost.extend(index for index, outcome, _ in ended if outcome is None)
         return ended
 
-    monkeypatch.setattr(ray_support._Team, "wait", watched)
+    monkeypatch.setattr(ray_pool._Workers, "wait", watched)
 
     def lose_a_node(progress):
         working = connected.at_work()
@@ -363,72 +253,6 @@ def test_a_node_killed_in_mid_ingest_costs_nothing(
     )
     assert (again.observed, again.kept) == (0, 9)
     assert stamps(tmp_path / "cache") == after
-
-
-# --- fit -----------------------------------------------------------------------------------------
-
-
-def small_corpus() -> Corpus:
-    return synthetic_corpus(
-        n_clips=12, tracklets_per_clip=15, chunks_per_clip=20, state_size=30, action_size=20
-    )
-
-
-def assert_same(one: Result, other: Result):
-    np.testing.assert_array_equal(one.state, other.state)
-    np.testing.assert_array_equal(one.action_chunk, other.action_chunk)
-    for name in ("relaxed_objective", "rounded_objective"):
-        assert one.summary[name] == pytest.approx(other.summary[name], rel=1e-6)
-    assert one.summary["objective"] == pytest.approx(other.summary["objective"], rel=1e-6)
-    assert one.summary["duality_gap"] == pytest.approx(other.summary["duality_gap"], rel=1e-6)
-    assert one.summary["passes"] == other.summary["passes"]
-
-
-def test_a_fit_finds_the_same_everywhere(nodes, tmp_path, run):
-    small_corpus().save(tmp_path / "corpus")
-    words = ["fit", tmp_path / "corpus", "--out-of-core", "--shards", 2]
-    engines = {
-        "local": [],
-        "processes": ["--engine", "processes"],
-        "ray": ["--engine", "ray", "--ray-address", nodes.address],
-    }
-    found = {}
-    for name, options in engines.items():
-        code, _, err = run(*words, *options, "--out", tmp_path / name)
-        assert code == 0, err
-        found[name] = Result.load(tmp_path / name)
-    assert_same(found["local"], found["processes"])
-    assert_same(found["local"], found["ray"])
-    assert not list(tmp_path.glob("objectstates-*"))
-
-
-def test_a_node_killed_in_mid_fit_changes_nothing(connected, tmp_path):
-    small_corpus().save(tmp_path / "corpus")
-    shards = 4  # more than cores
-    here = JointDiscovery().fit_folder(tmp_path / "corpus", shards=shards, scratch=tmp_path)
-    killed = []
-
-    def lose_a_node(progress):
-        if progress.passes == 55:
-            killed.append(connected.at_work()[0])
-            connected.kill(killed[0])
-
-    after = JointDiscovery().fit_folder(
-        tmp_path / "corpus", lose_a_node, shards=shards, scratch=tmp_path, ray_address="auto"
-    )
-    assert killed
-    assert_same(here.result_, after.result_)
-
-
-def test_a_users_mistakes_in_a_fit_are_told_as_they_are_here(connected, tmp_path):
-    small_corpus().save(tmp_path / "corpus")
-    with pytest.raises(SettingError, match="no files can be written in"):
-        JointDiscovery().fit_folder(
-            tmp_path / "corpus", scratch=tmp_path / "missing", ray_address="auto"
-        )
-    (tmp_path / "corpus" / "tracklets.parquet").unlink()
-    with pytest.raises(CorpusError, match="is missing"):
-        JointDiscovery().fit_folder(tmp_path / "corpus", ray_address="auto")
 
 
 # --- narrations ----------------------------------------------------------------------------------

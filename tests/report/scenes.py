@@ -1,14 +1,14 @@
-"""Small videos with a thing that changes, and the result of looking at them."""
+"""Small videos of an object that changes its colour, and a result over them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-import av
 import numpy as np
 
 from objectstates import Box, Chunk, Clip, Corpus, JointDiscovery, Result, Tracklet, TrackletLabel
+from tests.video.test_reader import write_video
 
 WIDTH, HEIGHT, FPS, SECONDS = 160, 120, 25, 6
 BLUE, ORANGE = (40, 90, 220), (240, 150, 20)
@@ -31,17 +31,13 @@ def thing_at(time: float) -> tuple[int, int, int, int]:
 
 
 def draw_video(path: Path, codec: str = "libx264") -> Path:
-    with av.open(f"file:{path}", "w") as container:
-        stream = container.add_stream(codec, rate=FPS)
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        stream.codec_context.gop_size = 12
-        for i in range(SECONDS * FPS):
-            image = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
-            x1, y1, x2, y2 = thing_at(i / FPS)
-            image[y1:y2, x1:x2] = BLUE if i / FPS < ACTION else ORANGE
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
-        container.mux(stream.encode())
-    return path
+    images = []
+    for i in range(SECONDS * FPS):
+        image = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
+        x1, y1, x2, y2 = thing_at(i / FPS)
+        image[y1:y2, x1:x2] = BLUE if i / FPS < ACTION else ORANGE
+        images.append(image)
+    return write_video(path, images, fps=FPS, codec=codec)
 
 
 def make_clip(name: str, video: str | None, seed: int) -> Clip:

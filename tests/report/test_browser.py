@@ -42,7 +42,7 @@ def visit(driver: Any, page: Path) -> Script:
 
 
 def eventually(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
-    """Wait for the browser, which shares the machine with others."""
+    """Wait for the browser, which other processes may slow down."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if value := condition():
@@ -65,7 +65,8 @@ def press(driver: Any, *keys: str) -> None:
 
 def shown(js: Script) -> list[int]:
     """The numbers of the clips that are listed, in order."""
-    return js("[...document.querySelectorAll('.clip:not([hidden])')].map(x => +x.dataset.clip)")
+    rows = "document.querySelectorAll('.clip:not([hidden])')"
+    return list(js(f"[...{rows}].map(x => +x.dataset.clip)"))
 
 
 def set_control(js: Script, name: str, value: str) -> None:
@@ -77,7 +78,7 @@ def set_control(js: Script, name: str, value: str) -> None:
 def test_it_opens_from_disk_without_network_or_complaint(driver: Any, js: Script) -> None:
     for number in range(len(NAMES)):
         scroll_to(js, number)
-    js("document.querySelector('#clip-0 .shot').click()")
+    js("document.querySelector('#clip-0 .thumbnail').click()")
     eventually(lambda: js("document.querySelector('.player video')?.readyState > 1"), "it plays")
     schemes = {url.split(":")[0] for url in requests(driver)}
     assert schemes <= {"file", "data"}
@@ -90,28 +91,29 @@ def test_names_show_as_text(js: Script) -> None:
     names = js("[...document.querySelectorAll('.clip h3')].map(x => x.textContent)")
     assert set(names) == set(NAMES)
     scroll_to(js, 0)
-    label = js("document.querySelector('#clip-0 .shot').getAttribute('aria-label')")
+    label = js("document.querySelector('#clip-0 .thumbnail').getAttribute('aria-label')")
     assert NAMES[0] in label
 
 
-def test_pictures_come_first_and_show_the_states(js: Script) -> None:
-    roles = js(
-        "[...document.querySelectorAll('.star:first-child .tag')].map(x => x.textContent.trim())"
-    )
+def test_frames_come_first_and_show_the_states(js: Script) -> None:
+    tags = "document.querySelectorAll('.highlight:first-child .tag')"
+    roles = js(f"[...{tags}].map(x => x.textContent.trim())")
     assert roles == ["state 1", "action", "state 2"]
-    assert js("document.querySelectorAll('.star:first-child rect:not(.halo)').length") == 2
-    loaded = js("[...document.querySelectorAll('.star img')].every(x => x.naturalWidth >= 160)")
+    assert js("document.querySelectorAll('.highlight:first-child rect:not(.halo)').length") == 2
+    loaded = js(
+        "[...document.querySelectorAll('.highlight img')].every(x => x.naturalWidth >= 160)"
+    )
     assert loaded
     assert js("document.querySelectorAll('.crop').length") == 2 * len(NAMES)
 
 
-def test_rows_are_filled_when_they_come_near(js: Script, driver: Any) -> None:
+def test_rows_are_filled_when_they_are_scrolled_near(js: Script, driver: Any) -> None:
     resize(driver, 1280, 300)
     driver.refresh()
     assert js("document.querySelectorAll('#clips .timeline').length") < len(NAMES)
     last = shown(js)[-1]
     scroll_to(js, last)
-    assert js(f"document.querySelectorAll('#clip-{last} .shot img').length") == 3
+    assert js(f"document.querySelectorAll('#clip-{last} .thumbnail img').length") == 3
 
 
 def test_rows_sort_and_filter(js: Script) -> None:
@@ -138,18 +140,18 @@ def test_rows_sort_and_filter(js: Script) -> None:
     assert len(shown(js)) < len(NAMES)
 
 
-def test_mistakes_are_told_and_filtered_by_kind(js: Script) -> None:
+def test_mistakes_are_counted_and_filtered_by_kind(js: Script) -> None:
     failures = js(
-        "Object.fromEntries([...document.querySelectorAll('.failure')]"
+        "Object.fromEntries([...document.querySelectorAll('.mistake-count')]"
         ".map(x => [x.dataset.kind, +x.querySelector('strong').textContent]))"
     )
     assert failures["object"] == failures["state"] == 0
     assert failures["action"] == 1
     assert failures["ambiguous"] >= 1
-    js("document.querySelector('.failure[data-kind=action]').click()")
+    js("document.querySelector('.mistake-count[data-kind=action]').click()")
     assert shown(js) == [4]
     assert "action off by 1.8 s" in js("document.querySelector('#clip-4 .mistakes').textContent")
-    js("document.querySelector('.failure[data-kind=action]').click()")
+    js("document.querySelector('.mistake-count[data-kind=action]').click()")
     assert len(shown(js)) == len(NAMES)
     set_control(js, "kind", "none")
     assert sorted(shown(js)) == [0, 1, 2, 3]
@@ -173,8 +175,8 @@ def test_the_truth_lies_over_the_timeline(js: Script) -> None:
 def test_a_click_on_a_moment_plays_the_video_there(js: Script, number: int) -> None:
     """Whatever the file is called: the clips' have spaces, hashes, percent signs, umlauts."""
     scroll_to(js, number)
-    moment = float(js(f"document.querySelectorAll('#clip-{number} .shot')[2].dataset.time"))
-    js(f"document.querySelectorAll('#clip-{number} .shot')[2].click()")
+    moment = float(js(f"document.querySelectorAll('#clip-{number} .thumbnail')[2].dataset.time"))
+    js(f"document.querySelectorAll('#clip-{number} .thumbnail')[2].click()")
     playing = "document.querySelector('.player video')"
     eventually(lambda: js(f"{playing}?.readyState >= 2"), "the video is loaded")
     assert js(f"document.querySelector('#clip-{number} .player') !== null")
@@ -189,7 +191,7 @@ def test_a_click_on_the_timeline_plays_there(driver: Any, js: Script) -> None:
     timeline = driver.find_element("css selector", "#clip-1 .timeline")
     offset = timeline.rect["width"] * (4.5 / 6 - 0.5)
     ActionChains(driver).move_to_element_with_offset(timeline, int(offset), 0).perform()
-    assert js("document.getElementById('tip').textContent").startswith("4.5 s")
+    assert js("document.getElementById('tooltip').textContent").startswith("4.5 s")
     ActionChains(driver).move_to_element_with_offset(timeline, int(offset), 0).click().perform()
     playing = "document.querySelector('.player video')"
     eventually(lambda: js(f"{playing}?.readyState >= 2"), "the video is loaded")
@@ -199,7 +201,7 @@ def test_a_click_on_the_timeline_plays_there(driver: Any, js: Script) -> None:
 
 def test_boxes_follow_the_object_while_it_plays(js: Script) -> None:
     scroll_to(js, 1)
-    js("document.querySelectorAll('#clip-1 .shot')[0].click()")
+    js("document.querySelectorAll('#clip-1 .thumbnail')[0].click()")
     playing = "document.querySelector('.player video')"
     eventually(lambda: js(f"{playing}?.readyState >= 2"), "the video is loaded")
     js(f"{playing}.pause()")
@@ -251,8 +253,8 @@ def test_without_the_video_key_frames_step_through(
     alone.write_text(text.replace("file://", "file:///nowhere"), encoding="utf-8")
     js = visit(driver, alone)
     scroll_to(js, 1)
-    js("document.querySelectorAll('#clip-1 .shot')[0].click()")
-    told = "document.querySelector('.told')?.textContent"
+    js("document.querySelectorAll('#clip-1 .thumbnail')[0].click()")
+    told = "document.querySelector('.status')?.textContent"
     eventually(lambda: "key frames" in (js(told) or ""), "it falls back")
     eventually(lambda: float(js(told).split()[0]) > 4, "it steps through")
     assert js("document.querySelector('.player img').naturalWidth") > 0
@@ -267,7 +269,7 @@ def test_moved_together_with_its_videos_it_still_plays(
     (tmp_path / "report.html").write_text(text, encoding="utf-8")
     js = visit(driver, tmp_path / "report.html")
     scroll_to(js, 1)
-    js("document.querySelectorAll('#clip-1 .shot')[0].click()")
+    js("document.querySelectorAll('#clip-1 .thumbnail')[0].click()")
     eventually(lambda: js("document.querySelector('.player video')?.readyState >= 2"), "it plays")
 
 
@@ -276,10 +278,12 @@ def test_results_without_videos(driver: Any, tmp_path: Path, target: str) -> Non
     js = visit(driver, write_report(make_result(target=target), tmp_path / "a.html"))
     for number in range(len(NAMES)):
         scroll_to(js, number)
-    assert js("document.querySelectorAll('.star, .crop').length") == 0
+    assert js("document.querySelectorAll('.highlight, .crop').length") == 0
     press(driver, "/")
     js("document.querySelector('#clip-2 .timeline').click()")
-    eventually(lambda: "no video" in js("document.querySelector('.told').textContent"), "it tells")
+    eventually(
+        lambda: "no video" in js("document.querySelector('.status').textContent"), "it tells"
+    )
     assert driver.get_log("browser") == []
 
 
@@ -291,7 +295,7 @@ def test_vp9_plays_too(driver: Any, tmp_path: Path) -> None:
     result = replace(result, corpus=replace(result.corpus, videos=(video,) * len(NAMES)))
     js = visit(driver, write_report(result, tmp_path / "a.html"))
     scroll_to(js, 0)
-    js("document.querySelectorAll('#clip-0 .shot')[1].click()")
+    js("document.querySelectorAll('#clip-0 .thumbnail')[1].click()")
     eventually(lambda: js("document.querySelector('.player video')?.readyState >= 2"), "it plays")
 
 
@@ -301,7 +305,7 @@ def test_narrow_screens_need_no_sideways_scrolling(driver: Any, js: Script, widt
     driver.refresh()
     for number in range(len(NAMES)):
         scroll_to(js, number)
-    js("document.querySelector('#clip-0 .shot').click()")
+    js("document.querySelector('#clip-0 .thumbnail').click()")
     assert js("document.documentElement.scrollWidth") <= width
     small = js(
         "[...document.querySelectorAll('.toolbar input, .toolbar select')]"
@@ -326,7 +330,8 @@ CONTRAST = """(() => {
   const texts = 'h1, h2, h3, p, span, dt, dd, button, label, summary';
   for (const x of document.querySelectorAll(texts)) {
     const own = [...x.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
-    if (!own || !x.checkVisibility() || x.closest('.star .at, :disabled, .cross, .digit')) continue;
+    const exempt = x.closest('.highlight .at, :disabled, .cross, .digit');
+    if (!own || !x.checkVisibility() || exempt) continue;
     const [a, b] = [light(parse(getComputedStyle(x).color)), light(behind(x))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) bad.push([x.className || x.tagName, x.textContent.trim().slice(0, 30), ratio]);

@@ -6,10 +6,10 @@ import cv2
 import numpy as np
 import pytest
 
-from objectstates.report.frames import Plan, Wanted, encode, mean_picture, take
+from objectstates.report.frames import FramePlan, FrameRequest, encode, mean_crop, read_requests
 from tests.report.scenes import BLUE, FPS, HEIGHT, ORANGE, WIDTH, draw_video, thing_at
 
-PLAN = Plan.of(5)
+PLAN = FramePlan.of(5)
 
 
 @pytest.fixture(scope="module")
@@ -17,90 +17,96 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(draw_video(tmp_path_factory.mktemp("video") / "a.mp4"))
 
 
-def decode(jpeg: bytes) -> np.ndarray:
-    return cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
+def decode(jpeg: bytes | None) -> np.ndarray:
+    """RGB (H, W, 3)."""
+    assert jpeg is not None
+    return np.asarray(cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR))[:, :, ::-1]
 
 
 def boxes(*times: float) -> np.ndarray:
     return np.array([[t, *thing_at(t)] for t in times], float)
 
 
-def test_pictures_are_of_the_moments_asked_for(video: str) -> None:
+def test_frames_are_those_nearest_the_requested_times(video: str) -> None:
     times = [5.9, 0.0, 1.0, 5.5, 3.4]
-    wanted = [Wanted((0, i), time) for i, time in enumerate(times)]
-    album = take({video: wanted}, PLAN)
-    assert album.problems == {}
+    wanted = [FrameRequest((0, i), time) for i, time in enumerate(times)]
+    images = read_requests({video: wanted}, PLAN)
+    assert images.problems == {}
     for i, time in enumerate(times):
-        picture = album.pictures[0, i]
-        assert abs(picture.time - time) <= 0.05
-        assert (picture.width, picture.height) == (WIDTH, HEIGHT)
-        x1, y1, x2, y2 = thing_at(round(picture.time * FPS) / FPS)
-        inside = decode(picture.frame)[y1 + 5 : y2 - 5, x1 + 5 : x2 - 5].reshape(-1, 3).mean(axis=0)
+        image = images.by_moment[0, i]
+        assert abs(image.time - time) <= 0.05
+        assert (image.width, image.height) == (WIDTH, HEIGHT)
+        x1, y1, x2, y2 = thing_at(round(image.time * FPS) / FPS)
+        inside = decode(image.jpeg)[y1 + 5 : y2 - 5, x1 + 5 : x2 - 5].reshape(-1, 3).mean(axis=0)
         np.testing.assert_allclose(inside, BLUE if time < 3 else ORANGE, atol=25)
 
 
 def test_a_folder_of_images_is_a_video_too(tmp_path: Path) -> None:
     for i in range(20):
         cv2.imwrite(str(tmp_path / f"{i:04d}.png"), np.full((30, 40, 3), 10 * i, np.uint8))
-    album = take({str(tmp_path): [Wanted((0, 0), 1.2)]}, PLAN, image_fps=10)
-    assert decode(album.pictures[0, 0].frame).mean() == pytest.approx(120, abs=3)
+    images = read_requests({str(tmp_path): [FrameRequest((0, 0), 1.2)]}, PLAN, image_fps=10)
+    assert decode(images.by_moment[0, 0].jpeg).mean() == pytest.approx(120, abs=3)
 
 
 def test_a_crop_is_the_object_and_little_else(video: str) -> None:
-    album = take({video: [Wanted((0, 0), 1.0, boxes=boxes(0.5, 1.5))]}, PLAN)
-    crop = decode(album.pictures[0, 0].crop)
+    images = read_requests({video: [FrameRequest((0, 0), 1.0, boxes=boxes(0.5, 1.5))]}, PLAN)
+    crop = decode(images.by_moment[0, 0].crop)
     assert crop.shape == (120, 120, 3)
     near = (np.abs(crop.astype(int) - BLUE).max(axis=2) < 40).mean()
     assert 0.6 < near < 0.8  # 1 / 1.2 squared
 
 
-def test_a_box_at_the_border_is_cut_out_all_the_same(video: str) -> None:
+def test_a_box_beyond_the_border_is_cropped_too(video: str) -> None:
     outside = np.array([[1.0, -30, -30, 20, 20]])
-    album = take({video: [Wanted((0, 0), 1.0, boxes=outside)]}, PLAN)
-    assert decode(album.pictures[0, 0].crop).shape == (120, 120, 3)
+    images = read_requests({video: [FrameRequest((0, 0), 1.0, boxes=outside)]}, PLAN)
+    assert decode(images.by_moment[0, 0].crop).shape == (120, 120, 3)
 
 
-def test_what_cannot_be_read_is_told_and_costs_nothing_else(video: str, tmp_path: Path) -> None:
+def test_an_unreadable_video_is_named_and_the_others_are_read(video: str, tmp_path: Path) -> None:
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"no video at all" * 100)
     wanted = {
-        video: [Wanted((0, 0), 1.0), Wanted((0, 1), 60.0)],
-        str(broken): [Wanted((1, 0), 1.0)],
+        video: [FrameRequest((0, 0), 1.0), FrameRequest((0, 1), 60.0)],
+        str(broken): [FrameRequest((1, 0), 1.0)],
     }
-    album = take(wanted, PLAN)
-    assert set(album.pictures) == {(0, 0)}
-    assert "broken.mp4" in album.problems[str(broken)]
-    assert "no frame from" in album.problems[video]
+    images = read_requests(wanted, PLAN)
+    assert set(images.by_moment) == {(0, 0)}
+    assert "broken.mp4" in images.problems[str(broken)]
+    assert "1 frames cannot be read, the first at 60.00 s" in images.problems[video]
 
 
 def test_processes_do_not_change_a_byte(video: str, tmp_path: Path) -> None:
     other = str(draw_video(tmp_path / "b.mp4"))
-    wanted = {v: [Wanted((n, 0), 2.0, boxes(2.0), True)] for n, v in enumerate((video, other))}
+    wanted = {
+        v: [FrameRequest((n, 0), 2.0, boxes(2.0), True)] for n, v in enumerate((video, other))
+    }
     seen = []
-    album = take(wanted, PLAN, processes=1)
-    again = take(wanted, PLAN, processes=2, progress=lambda done, all_: seen.append((done, all_)))
-    assert album.pictures == again.pictures
-    assert album.pictures[0, 0].large
+    images = read_requests(wanted, PLAN, processes=1)
+    again = read_requests(
+        wanted, PLAN, processes=2, progress=lambda done, all_: seen.append((done, all_))
+    )
+    assert images.by_moment == again.by_moment
+    assert images.by_moment[0, 0].large
     assert seen == [(1, 2), (2, 2)]
 
 
 @pytest.mark.parametrize("most", [3_000, 8_000, 30_000])
-def test_no_picture_is_larger_than_allowed(most: int) -> None:
+def test_no_image_is_larger_than_allowed(most: int) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (240, 320, 3), np.uint8)
     assert len(encode(noise, most)) <= most
 
 
 @pytest.mark.parametrize("n_clips", [1, 60, 61, 150, 500, 701, 5000])
-def test_all_pictures_together_are_bounded(n_clips: int) -> None:
-    plan = Plan.of(n_clips)
+def test_the_size_of_all_frames_is_bounded(n_clips: int) -> None:
+    plan = FramePlan.of(n_clips)
     frames = min(n_clips, plan.clips) * (3 + plan.key_frames)
     assert frames * plan.bytes * 4 / 3 < 30e6
 
 
 def test_the_mean_of_crops(video: str) -> None:
-    wanted = [Wanted((0, i), t, boxes(t)) for i, t in enumerate((1.0, 5.0))]
-    pictures = take({video: wanted}, PLAN).pictures
-    mean = decode(mean_picture([pictures[0, 0].crop, pictures[0, 1].crop]))
+    wanted = [FrameRequest((0, i), t, boxes(t)) for i, t in enumerate((1.0, 5.0))]
+    images = read_requests({video: wanted}, PLAN).by_moment
+    mean = decode(mean_crop([images[0, i].crop or b"" for i in (0, 1)]))
     middle = mean[40:80, 40:80].reshape(-1, 3).mean(axis=0)
     np.testing.assert_allclose(middle, (np.array(BLUE) + ORANGE) / 2, atol=20)
-    assert mean_picture([]) is None
+    assert mean_crop([]) is None

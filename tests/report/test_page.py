@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -23,7 +24,9 @@ class Reader(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.text, self.tags, self.inside = "", [], []
+        self.text = ""
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
@@ -40,8 +43,11 @@ class Reader(HTMLParser):
             self.text += data
 
 
-def facts(page: str) -> dict:
-    return json.loads(re.search(r'id="facts">(.*?)</script>', page, re.S)[1])
+def data(page: str) -> dict[str, Any]:
+    """What the page's script reads."""
+    found = re.search(r'id="data">(.*?)</script>', page, re.S)
+    assert found is not None
+    return dict(json.loads(found[1]))
 
 
 def test_names_are_text_and_nothing_else(page: Path) -> None:
@@ -52,7 +58,7 @@ def test_names_are_text_and_nothing_else(page: Path) -> None:
     assert "<script>alert(1)" not in text
     scripts = [attrs for tag, attrs in reader.tags if tag == "script" and "type" not in attrs]
     assert len(scripts) == 1
-    assert {clip["name"] for clip in facts(text)["clips"]} == set(NAMES)
+    assert {clip["name"] for clip in data(text)["clips"]} == set(NAMES)
 
 
 def test_nothing_refers_to_the_network(page: Path) -> None:
@@ -70,22 +76,23 @@ def test_the_same_result_gives_the_same_bytes(result: Result, page: Path, folder
 
 
 def test_videos_are_addressed_relatively_and_absolutely(page: Path, folder: Path) -> None:
-    clip = facts(page.read_text(encoding="utf-8"))["clips"][1]
+    clip = data(page.read_text(encoding="utf-8"))["clips"][1]
     absolute = (folder / "videos" / "a b#1?.mp4").resolve().as_uri()
     assert clip["video"] == ["./videos/a%20b%231%3F.mp4", absolute]
     assert "%23" in absolute
 
 
-def test_the_page_tells_its_size(page: Path) -> None:
-    told = re.search(r"This file is ([\d.]+) MB", page.read_text(encoding="utf-8"))
-    assert float(told[1]) == pytest.approx(page.stat().st_size / 1e6, abs=0.051)
+def test_the_page_states_its_size(page: Path) -> None:
+    stated = re.search(r"This file has ([\d.]+) MB", page.read_text(encoding="utf-8"))
+    assert stated is not None
+    assert float(stated[1]) == pytest.approx(page.stat().st_size / 1e6, abs=0.051)
 
 
 def test_without_videos_it_is_still_a_page(tmp_path: Path) -> None:
     result = make_result()
     text = write_report(result, tmp_path / "a.html").read_text(encoding="utf-8")
     assert "6 of 6 clips name no video" in text
-    assert all(clip["video"] == clip["pictures"] == [] for clip in facts(text)["clips"])
+    assert all(clip["video"] == clip["frames"] == [] for clip in data(text)["clips"])
 
 
 def test_videos_that_have_moved_are_named(result: Result, tmp_path: Path) -> None:
@@ -93,15 +100,15 @@ def test_videos_that_have_moved_are_named(result: Result, tmp_path: Path) -> Non
     moved = replace(result, corpus=replace(result.corpus, videos=videos))
     text = write_report(moved, tmp_path / "a.html").read_text(encoding="utf-8")
     assert "Videos not found: /gone/&lt;b&gt;.mp4" in text
-    assert facts(text)["clips"][0]["pictures"] == []
-    assert facts(text)["clips"][1]["pictures"]
+    assert data(text)["clips"][0]["frames"] == []
+    assert data(text)["clips"][1]["frames"]
 
 
 @pytest.mark.parametrize("target", ["state", "action"])
 def test_one_side_alone(target: str, tmp_path: Path) -> None:
     result = make_result(target=target)
     text = write_report(result, tmp_path / "a.html").read_text(encoding="utf-8")
-    roles = {moment[1] for clip in facts(text)["clips"] for moment in clip["moments"]}
+    roles = {moment[1] for clip in data(text)["clips"] for moment in clip["moments"]}
     expected = {"state 1", "state 2"} if target == "state" else {"before", "action", "after"}
     assert roles == expected
 
@@ -112,11 +119,11 @@ def test_predictions_and_clips_without_tracklets(tmp_path: Path) -> None:
     clips = list(synthetic_corpus(n_clips=2, seed=3))
     bare = Corpus.from_clips([type(clips[0])("bare", (), clips[0].chunks), clips[1]])
     text = write_report(model.predict(bare), tmp_path / "a.html").read_text(encoding="utf-8")
-    assert facts(text)["clips"][0]["tracklets"] == []
+    assert data(text)["clips"][0]["tracklets"] == []
     assert "learned on 4 clips" in text
 
 
-def test_left_out_clips_are_told_with_reasons(result: Result, tmp_path: Path) -> None:
+def test_clips_left_out_are_named_with_reasons(result: Result, tmp_path: Path) -> None:
     skipped = replace(result, skipped=(SkippedClip("<i>lonely</i>", "has one tracklet only"),))
     text = Reader(write_report(skipped, tmp_path / "a.html").read_text(encoding="utf-8")).text
     assert "<i>lonely</i>" in text
@@ -124,7 +131,7 @@ def test_left_out_clips_are_told_with_reasons(result: Result, tmp_path: Path) ->
 
 
 def test_five_hundred_clips_stay_below_forty_megabytes(tmp_path: Path) -> None:
-    """Pictures as hard to encode as can be: noise."""
+    """Frames of noise, which JPEG compresses worst."""
     rng = np.random.default_rng(0)
     video = tmp_path / "noise.mp4"
     with av.open(str(video), "w") as container:
@@ -138,8 +145,8 @@ def test_five_hundred_clips_stay_below_forty_megabytes(tmp_path: Path) -> None:
     result = JointDiscovery(max_passes=55).fit(corpus).result_
     page = write_report(result, tmp_path / "a.html", processes=1)
     assert 5e6 < page.stat().st_size < 40e6
-    clips = facts(page.read_text(encoding="utf-8"))["clips"]
-    assert all(len(clip["pictures"]) == 3 for clip in clips)
+    clips = data(page.read_text(encoding="utf-8"))["clips"]
+    assert all(len(clip["frames"]) == 3 for clip in clips)
 
 
 # Writing
@@ -161,7 +168,7 @@ def test_a_report_replaces_a_report_and_nothing_else(result: Result, tmp_path: P
 def test_the_command(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_result().save("r")
-    opened = []
+    opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     code, out, err = run("report", "r", "--open")
     assert (code, err) == (0, "")

@@ -46,7 +46,7 @@ def test_a_folder_of_numbered_images_is_one_video(tmp_path: Path) -> None:
 
 def test_files_keep_the_order_given_and_need_no_known_ending(tmp_path: Path) -> None:
     touch(tmp_path, "z.mp4", "a.dat")
-    paths = [tmp_path / "z.mp4", str(tmp_path / "a.dat")]
+    paths: list[str | Path] = [tmp_path / "z.mp4", str(tmp_path / "a.dat")]
     assert names(find_clips(paths), tmp_path) == ["z.mp4", "a.dat"]
 
 
@@ -123,7 +123,7 @@ def test_a_list_and_videos_can_be_given_together(tmp_path: Path) -> None:
         ("video,start,end\na.mp4,5,5\n", "line 2: the span from 5 to 5 s is empty"),
         ("video,start\n,1\n", "line 2: the video is missing"),
         ("video,id\na, b.mp4,x\n", "line 2: 3 cells under 2 columns .*quotes"),
-        ("video,id\na.mp4,x\nb.mp4,y\nc.mp4,x\n", "line 4: the id 'x' is that of line 2"),
+        ("video,id\na.mp4,x\nb.mp4,y\nc.mp4,x\n", "line 4: the id 'x' is already used in line 2"),
         ('video,id\n"a.mp4"b,x\n', "line 2: .*correct this line"),
         ("video,id\na.mp4,x\n\xff\xfe.mp4,y\n", "line 3: not in UTF-8"),
     ],

@@ -1,4 +1,4 @@
-"""What a corpus or a result holds, and what it lacks, as plain facts for people and scripts."""
+"""Summaries of a corpus or a result, as plain dictionaries for the terminal and for JSON."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ import numpy as np
 
 from objectstates.data.corpus import UNKNOWN, Corpus
 from objectstates.data.result import Result
-from objectstates.discovery import constraints as formulation
+from objectstates.discovery import constraints
 from objectstates.evaluation import evaluate
-from objectstates.evaluation.baselines import chance, middle
-
-SAME_INTERVAL = 0.25
-"""Seconds between two tracklets of a state that still count as one interval."""
+from objectstates.evaluation.baselines import compare_with_baselines
+from objectstates.report.clip_view import view_clips
 
 
 def describe_corpus(corpus: Corpus) -> dict[str, Any]:
-    """Counts, sizes, and everything that a user may wish to add."""
+    """Counts and sizes, clips that admit no labelling, and what the corpus lacks."""
     tracklets, chunks = corpus.tracklets, corpus.chunks
-    state, action = formulation.state_constraints(corpus), formulation.action_constraints(corpus)
+    state, action = constraints.state_constraints(corpus), constraints.action_constraints(corpus)
     return {
         "kind": "corpus",
         "clips": len(corpus),
@@ -34,14 +32,14 @@ def describe_corpus(corpus: Corpus) -> dict[str, Any]:
         "info": corpus.info,
         "cannot_be_labelled": [
             f"{clip.clip}: {clip.reason}"
-            for clip in formulation.infeasible_clips(corpus, action, state)
+            for clip in constraints.infeasible_clips(corpus, action, state)
         ],
         "missing": _missing(corpus),
     }
 
 
 def describe_result(result: Result) -> dict[str, Any]:
-    """The certificate, the sizes and the settings."""
+    """The summary with its certificate, the numbers of labels, clips left out, the settings."""
     return {
         **result.summary,
         "labels": {f"state_{k}": int((result.state == k).sum()) for k in (1, 2)},
@@ -52,7 +50,7 @@ def describe_result(result: Result) -> dict[str, Any]:
 
 
 def describe_precision(result: Result, corpus: Corpus) -> dict[str, Any]:
-    """Precision where the corpus knows the truth; nothing where it does not."""
+    """Precision and recall of what was sought and has a truth; empty without truth."""
     scores = evaluate(result, corpus)
     found = {
         "state_precision": scores.state_precision,
@@ -63,62 +61,42 @@ def describe_precision(result: Result, corpus: Corpus) -> dict[str, Any]:
 
 
 def describe_beside_baselines(result: Result, corpus: Corpus) -> dict[str, dict[str, float]]:
-    """Precision of states and action beside what guessing gives, where the truth is known."""
-    rows = {
-        "chance": chance(corpus),
-        "middle of the clip": middle(corpus),
-        "discovered": evaluate(result, corpus),
+    """Precision of states and action beside the baselines'; empty without truth."""
+    return {
+        row.method: {
+            side: value
+            for side, value in (("states", row.states), ("action", row.action))
+            if value is not None
+        }
+        for row in compare_with_baselines(result, corpus)
     }
-    found = {
-        name: {"states": row.state_precision, "action": row.action_precision}
-        for name, row in rows.items()
-    }
-    known = {
-        name: {side: value for side, value in row.items() if not np.isnan(value)}
-        for name, row in found.items()
-    }
-    return known if any(known.values()) else {}
 
 
 def describe_clips(result: Result) -> list[dict[str, Any]]:
-    """Per clip when the action happens and how long, and when states are seen; in seconds."""
-    time, span, confidence = result.action_time, result.action_span, result.confidence
+    """Per clip the action's time and interval, and the intervals of the states, in seconds."""
     return [
         {
-            "clip": clip,
-            "action_time": None if np.isnan(time[n]) else float(time[n]),
-            "action": None if np.isnan(span[n]).any() else (float(span[n, 0]), float(span[n, 1])),
-            **{f"state_{k}": state_intervals(result, n, k) for k in (1, 2)},
-            "confidence": float(confidence[n]),
+            "clip": clip.name,
+            "action_time": action and action.time,
+            "action": action and (action.start, action.end),
+            **{f"state_{k}": [(s.start, s.end) for s in clip.state_segments(k)] for k in (1, 2)},
+            "confidence": clip.confidence,
         }
-        for n, clip in enumerate(result.clips)
+        for clip in view_clips(result)
+        for action in (clip.action,)
     ]
-
-
-def state_intervals(result: Result, clip: int, state: int) -> list[tuple[float, float]]:
-    """When the tracklets labelled with a state are seen; those that follow one another are one."""
-    rows = np.flatnonzero((result.tracklet_clip == clip) & (result.state == state))
-    table = result.corpus.tracklets
-    merged: list[tuple[float, float]] = []
-    for row in rows[np.argsort(table.start[rows])]:
-        start, end = float(table.start[row]), float(table.end[row])
-        if merged and start - merged[-1][1] <= SAME_INTERVAL:
-            merged[-1] = merged[-1][0], max(merged[-1][1], end)
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def _missing(corpus: Corpus) -> list[str]:
     tracklets, chunks = corpus.tracklets, corpus.chunks
-    facts = {
+    lacking = {
         "detection scores (all are 1)": bool((tracklets.score == 1).all()),
         "boxes": len(tracklets.boxes) == 0,
         "true states": bool((tracklets.label == UNKNOWN).all()),
         "true actions": bool((chunks.label == UNKNOWN).all()),
         "videos": not any(corpus.videos),
     }
-    return [name for name, lacking in facts.items() if lacking]
+    return [name for name, is_lacking in lacking.items() if is_lacking]
 
 
 def _clip_seconds(corpus: Corpus) -> np.ndarray:

@@ -1,13 +1,12 @@
-"""A folder in which a discovery is done stage by stage, so that no finished stage is done twice::
+"""The folder of one discovery, which runs in stages that are not repeated needlessly::
 
-    corpus/         what was seen in the videos
-    result/         what was found in the corpus
-    report.html     the page about it
-    discover.json   which result the page is about
+    corpus/         the corpus that ingest wrote
+    result/         the result of the fit
+    report.html     the report about the result
+    discover.json   fingerprints of the result that the report describes, and of the report
 
-A stage is finished once its artefact stands there, whole, with the fingerprint of all that it was
-made from; if any of that changes, it is done again. The clips of a corpus are kept one by one in
-the cache of ``ingest``. So whoever is interrupted, anywhere, repeats the command.
+A stage is up to date if its artefact is complete and carries the fingerprint of all its inputs.
+Ingest has a cache per clip. So an interrupted run continues when the same call is repeated.
 """
 
 from __future__ import annotations
@@ -15,83 +14,52 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import ResultError, WorkspaceError
+from objectstates.base.storage import remove, write_atomically
 from objectstates.data.corpus import Corpus
 from objectstates.data.result import Result
-from objectstates.data.truth import ClipTruth
 from objectstates.discovery.estimator import JointDiscovery
 from objectstates.discovery.solver_runs import FitProgress
-from objectstates.ingest.pipeline import IngestSettings, Progress, Report, ingest_to
 from objectstates.report.page import write_report
-from objectstates.video.clip_list import ClipSpan
 
 VERSION = 1
 STATE = "discover.json"
 NAMES = frozenset({"corpus", "result", "report.html", STATE})
-_LEFTOVER = re.compile(r"\.(?:corpus|result|report\.html|discover\.json)\.(\d+)\.(?:tmp|old)")
+_LEFTOVER = re.compile(r"\.(?:corpus|result|report\.html|discover\.json)\.(\d+)-\w+\.(?:tmp|old)")
 
 
 class Workspace:
-    """The folder of one discovery. It is made, and checked to be ours, before any work."""
+    """The folder of one discovery; created, or checked to hold nothing else, before any work."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.corpus, self.result = self.folder / "corpus", self.folder / "result"
         self.report, self._state = self.folder / "report.html", self.folder / STATE
         try:
-            self._occupy()
+            self._open()
         except OSError as problem:
             raise WorkspaceError(f"cannot write {folder}: {problem.strerror}") from problem
 
-    def _occupy(self) -> None:
+    def _open(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         entries = {path.name: path for path in self.folder.iterdir()}
         leftovers = {name for name in entries if _LEFTOVER.fullmatch(name)}
-        strange = sorted(set(entries) - NAMES - leftovers)
-        if strange or (set(entries) - leftovers and STATE not in entries):
+        foreign = sorted(set(entries) - NAMES - leftovers)
+        if foreign or (set(entries) - leftovers and STATE not in entries):
             raise WorkspaceError(
                 f"{self.folder} exists and holds something else"
-                f"{f' ({strange[0]})' if strange else ''}: move it away or choose another folder"
+                f"{f' ({foreign[0]})' if foreign else ''}: move it away or choose another folder"
             )
-        for name in leftovers:  # of a run that was killed while it wrote
+        for name in leftovers:  # of a run that was killed while writing
             _remove_unless_in_use(entries[name])
         if STATE not in entries:
             self._write_state({})
-
-    def ingest(
-        self,
-        clips: Sequence[ClipSpan],
-        settings: IngestSettings,
-        *,
-        truth: Mapping[str, ClipTruth] | None = None,
-        cache: Path | None = None,
-        processes: int = 1,
-        ray_address: str | None = None,
-        strict: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> tuple[Corpus, Report]:
-        """The corpus of the clips, labelled where the truth is known; ``cache`` is what resumes.
-
-        It is returned without features, which lie in the folder.
-        """
-        return ingest_to(
-            self.corpus,
-            clips,
-            settings,
-            truth=truth,
-            cache=cache,
-            processes=processes,
-            ray_address=ray_address,
-            strict=strict,
-            progress=progress,
-        )
 
     def fit(
         self,
@@ -99,32 +67,31 @@ class Workspace:
         *,
         shards: int | None = None,
         scratch: Path | None = None,
-        processes: bool = False,
+        processes: int = 1,
         ray_address: str | None = None,
         configuration: Mapping[str, Any] | None = None,
         callback: Callable[[FitProgress], bool | None] | None = None,
     ) -> tuple[Result, bool]:
-        """What is found in the corpus, and whether it had been found before.
+        """The result of the fit, and whether it was up to date.
 
-        shards : fit out of core, in so many shards (``JointDiscovery.fit_folder``).
+        shards : fit out of core, in this number of shards (``JointDiscovery.fit_folder``).
         """
-        how = model.get_params() | ({} if shards is None else {"shards": shards})
-        fingerprint = digest("fit", _code(), content_digest(self.corpus), how)
+        settings = model.get_params() | ({} if shards is None else {"shards": shards})
+        fingerprint = digest("fit", _code_digest(), content_digest(self.corpus), settings)
         try:
-            kept = Result.load(self.result) if self.result.exists() else None
-        except ResultError:  # damaged, or of another version: to be made again
-            kept = None
-        if kept is not None and kept.summary.get("fingerprint") == fingerprint:
-            return kept, True
+            existing = Result.load(self.result) if self.result.exists() else None
+        except ResultError:  # damaged, or of another version: fit again
+            existing = None
+        if existing is not None and existing.summary.get("fingerprint") == fingerprint:
+            return existing, True
         if shards is None:
             model.fit(Corpus.load(self.corpus), callback=callback)
         else:
-            place = scratch or self.corpus.parent
             model.fit_folder(
                 self.corpus,
                 callback,
                 shards=shards,
-                scratch=place,
+                scratch=scratch or self.folder,
                 processes=processes,
                 ray_address=ray_address,
             )
@@ -141,17 +108,17 @@ class Workspace:
         processes: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> bool:
-        """Write the page about the result; says whether it stood there before."""
+        """Write the report about the result; returns whether it was up to date."""
         files = sorted(path for path in self.result.rglob("*") if path.is_file())
-        source = digest("report", _code(), [content_digest(path) for path in files])
-        if self._is_about(source):
+        source = digest("report", _code_digest(), [content_digest(path) for path in files])
+        if self._report_is_of(source):
             return True
         write_report(result, self.report, processes=processes, progress=progress)
         self._write_state({"report_of": source, "report": content_digest(self.report)})
         return False
 
-    def _is_about(self, source: str) -> bool:
-        """Whether the page stands there as it was written, about this result."""
+    def _report_is_of(self, source: str) -> bool:
+        """Whether the report describes this result and is unchanged since it was written."""
         try:
             state = json.loads(self._state.read_text(encoding="utf-8"))
             return bool(
@@ -162,30 +129,25 @@ class Workspace:
 
     def _write_state(self, facts: dict[str, str]) -> None:
         text = json.dumps({"format_version": VERSION, **facts}, indent=1)
-        temporary = self.folder / f".{STATE}.{os.getpid()}.tmp"
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(self._state)
+        write_atomically(self._state, text + "\n")
 
 
 def _remove_unless_in_use(leftover: Path) -> None:
-    """Remove what a process that is no more left behind; elsewhere than on POSIX it is no harm."""
+    """Remove what a dead process left behind; other systems than POSIX keep it, harmlessly."""
     found = _LEFTOVER.fullmatch(leftover.name)
     assert found is not None
     if os.name != "posix":
         return
     try:
-        os.kill(int(found[1]), 0)  # signal 0 only asks whether the process is there
+        os.kill(int(found[1]), 0)  # signal 0 only checks that the process exists
     except (ProcessLookupError, OverflowError):
-        if leftover.is_dir():
-            shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            leftover.unlink(missing_ok=True)
+        remove(leftover)
     except PermissionError:
-        pass  # it lives, and is somebody else's
+        pass  # the process of another user
 
 
-def _code() -> str:
-    """A fingerprint of this package: what another version made is made again."""
+def _code_digest() -> str:
+    """A fingerprint of this package: another version repeats all stages."""
     root = Path(__file__).parents[1]
     files = sorted(
         Path(folder) / name

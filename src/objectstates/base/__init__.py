@@ -1,0 +1,1 @@
+"""Foundations that know nothing of videos or the method: errors, files, cache, geometry, numba."""

@@ -1,8 +1,8 @@
-"""A content-addressed store of arrays: what was computed once is not computed again.
+"""A content-addressed cache of arrays on disk.
 
-A key is a digest of all that the result depends on (the video's bytes, settings, versions of code
-and weights), so nothing needs to be invalidated: what changed has another key. Entries are written
-under a temporary name and renamed; a damaged one counts as absent.
+A key is a digest of all inputs of a computation (the video's bytes, settings, versions of code and
+weights), so entries are never invalidated: a changed input has another key. Entries are written
+atomically; a damaged entry counts as absent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,45 +22,27 @@ import numpy.typing as npt
 
 from objectstates.base.errors import StorageError
 from objectstates.base.row_table import GROUP, Rows
+from objectstates.base.storage import replacing
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 def cache_folder() -> Path:
-    """Where derived files are kept between runs: $OBJECTSTATES_CACHE, or the user's cache."""
+    """The folder for derived files: $OBJECTSTATES_CACHE, or one in the user's cache folder."""
     if own := os.environ.get("OBJECTSTATES_CACHE"):
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "objectstates"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Other processes see the whole file or none."""
-    with _written_atomically(path) as file:
-        file.write(content)
-
-
-@contextmanager
-def _written_atomically(path: Path) -> Iterator[IO[bytes]]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        try:
-            yield file
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink()
-            raise
-
-
-def digest(*facts: object) -> str:
-    """A name for anything that JSON can say; the same facts give the same name everywhere."""
-    text = json.dumps(facts, sort_keys=True, allow_nan=False)
+def digest(*values: object) -> str:
+    """A hash of JSON values, the same on every machine."""
+    text = json.dumps(values, sort_keys=True, allow_nan=False)
     return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
 
 
 def content_digest(path: Path) -> str:
-    """A name for the bytes of a file, or of all files of a folder of images."""
+    """A hash of the content of a file, or of the files of a folder and their names."""
     total = hashlib.blake2b(digest_size=20)
     files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
     for file in files:
@@ -75,13 +56,13 @@ _DAMAGE = (OSError, ValueError, zipfile.BadZipFile, KeyError, EOFError, TypeErro
 
 
 class Entry:
-    """Arrays that were kept together, read from their file when they are asked for."""
+    """The arrays of one key, read from disk on access."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def is_whole(self) -> bool:
-        """Whether it is there and undamaged; it is read once for that."""
+        """Whether the entry exists and its checksums are right; reads all of it."""
         try:
             with zipfile.ZipFile(self._path) as archive:
                 return archive.testzip() is None
@@ -97,7 +78,7 @@ class Entry:
             return _read_header(file)[0]
 
     def groups(self, name: str, size: int = GROUP) -> Iterator[npt.NDArray[Any]]:
-        """The rows of a table, ``size`` at a time."""
+        """The rows of a 2-D array, ``size`` at a time."""
         with self._reading() as archive, archive.open(f"{name}.npy") as file:
             (n, *row), dtype = _read_header(file)
             for first in range(0, n, size):
@@ -117,16 +98,16 @@ class Entry:
 
 
 def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of an array that lies row by row; its content follows."""
+    """Shape and dtype of an array in C order; leaves the file at its content."""
     np.lib.format.read_magic(file)
-    shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
-    if by_column:
-        raise ValueError("a table lies column by column")
+    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
+    if fortran_order:
+        raise ValueError("an array is in Fortran order")
     return shape, dtype
 
 
 class ArrayCache:
-    """Named arrays by key, in a folder. Without a folder it keeps nothing."""
+    """Named arrays by key, in a folder; without a folder it stores nothing."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -138,19 +119,19 @@ class ArrayCache:
             with self._path(key).open("rb") as file, np.load(file, allow_pickle=False) as entry:
                 return dict(entry)
         except _DAMAGE:
-            return None  # absent or damaged: to be computed
+            return None  # absent or damaged
 
     def entry(self, key: str) -> Entry:
-        """As `get`, but the arrays stay where they are until they are asked for."""
+        """As `get`, but arrays are read on access."""
         return Entry(self._path(key))
 
     def put(self, key: str, arrays: Mapping[str, npt.NDArray[Any] | Rows]) -> None:
-        """Keep arrays; tables on disk go there by way of little memory."""
+        """Store arrays; `Rows` are copied in groups of rows, never all at once."""
         if self.folder is None:
             return
         with (
-            _written_atomically(self._path(key)) as file,
-            zipfile.ZipFile(file, "w") as archive,
+            replacing(self._path(key)) as temporary,
+            zipfile.ZipFile(temporary, "w") as archive,
         ):
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -162,10 +143,10 @@ class ArrayCache:
 
 
 def _write_array(file: IO[bytes], array: npt.NDArray[Any] | Rows) -> None:
-    """As numpy's own files."""
+    """Write in NumPy's .npy format."""
     if isinstance(array, Rows):
-        facts = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
-        np.lib.format.write_array_header_1_0(file, facts)
+        header = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
+        np.lib.format.write_array_header_1_0(file, header)
         for rows in array.groups():
             file.write(rows.tobytes())
     else:

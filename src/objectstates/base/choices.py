@@ -1,4 +1,4 @@
-"""The choices that settings offer, apart from what uses them: the command line starts fast."""
+"""Values that settings allow, without imports, so that the command line starts fast."""
 
 from __future__ import annotations
 
@@ -18,4 +18,12 @@ ExportFormat = Literal["csv", "jsonl", "webvtt", "coco", "cvat", "labelstudio", 
 TextMethod = Literal["tfidf", "embeddings"]
 
 PAPER = {"nu": 1.0, "time_unit": "second", "labelling": "paper"}
-"""The paper's own settings of a discovery, where they are not the defaults."""
+"""The paper's settings that differ from the defaults."""
+
+DETECTION_THRESHOLD = 0.4
+"""Least score of a detection. Low, as in the paper: what is missed is lost to all later stages,
+what is wrong is outvoted."""
+
+BOX_CONTEXT = 1.25
+"""Factor on the sides of a box before its appearance or motion is described: the surroundings help
+to separate states; more of them would include too much of the arm that reaches."""

@@ -1,18 +1,21 @@
-"""The errors that are a user's to mend. Their message names the place, the value and the remedy."""
+"""Errors that users can correct. Messages name the file or parameter, the value and the remedy.
+
+A parameter is written in backquotes; the command line replaces it by its flag.
+"""
 
 from __future__ import annotations
 
 
 class ObjectStatesError(Exception):
-    """Base of all errors raised on purpose; the command line prints them and exits with 2."""
+    """Base of all errors of this package; the command line prints them and exits with 2."""
 
 
 class CorpusError(ObjectStatesError):
-    """A corpus, or what it is made from, is not what it must be."""
+    """A corpus, or a file that one is made from, is invalid."""
 
 
 class StorageError(ObjectStatesError):
-    """A disk has no room for what is computed, or may not be written to."""
+    """A disk is full or cannot be written."""
 
 
 class VideoError(ObjectStatesError):
@@ -24,11 +27,15 @@ class ResultError(ObjectStatesError):
 
 
 class InfeasibleClipError(ObjectStatesError):
-    """A clip admits no labelling: it has no two allowed tracklets that follow one another."""
+    """A clip admits no labelling: no allowed tracklet of state 2 follows one of state 1."""
+
+
+class WorkerError(ObjectStatesError):
+    """A worker process died."""
 
 
 class SettingError(ObjectStatesError, ValueError):
-    """A parameter has a value that makes no sense."""
+    """A parameter has an invalid value."""
 
 
 class MissingExtraError(ObjectStatesError, ImportError):
@@ -36,31 +43,31 @@ class MissingExtraError(ObjectStatesError, ImportError):
 
 
 class BackboneError(ObjectStatesError):
-    """The network that describes frames, or its weights, cannot be loaded."""
+    """A backbone or its weights cannot be loaded."""
 
 
 class DetectorError(ObjectStatesError):
-    """A detector, or the file that it comes from, cannot be used."""
+    """A detector or its file cannot be used."""
 
 
 class LabelError(ObjectStatesError):
-    """Labels to train or judge a detector by cannot be used."""
+    """Labels for training or evaluating a detector cannot be used."""
 
 
 class NarrationError(ObjectStatesError):
-    """What is said in videos, or sentences to search it by, cannot be used."""
+    """Narrations, or the sentences to search them by, cannot be used."""
 
 
 class TruthError(ObjectStatesError, ValueError):
-    """What is said to be true of clips cannot be read, or says nothing about the clips at hand."""
+    """Annotations cannot be read, or are of other clips."""
 
 
 class ConfigurationError(ObjectStatesError):
-    """A file of settings cannot be read, or sets what there is not."""
+    """A settings file cannot be read, or has unknown keys."""
 
 
 class WorkspaceError(ObjectStatesError):
-    """The folder of a discovery cannot be written, or is used for something else."""
+    """The folder of a discovery cannot be written, or holds other files."""
 
 
 class ReportError(ObjectStatesError):
@@ -68,8 +75,8 @@ class ReportError(ObjectStatesError):
 
 
 class ExportError(ObjectStatesError):
-    """A result cannot be written in a format, or not to that place."""
+    """A result cannot be exported."""
 
 
 class BenchmarkError(ObjectStatesError):
-    """Manipulations to compare methods on cannot be found or used."""
+    """The data of a benchmark cannot be found or used."""

@@ -1,4 +1,4 @@
-"""One place that says how the kernels of this package are compiled and kept."""
+"""Compilation of this package's numba kernels, and their cache on disk."""
 
 from __future__ import annotations
 
@@ -14,38 +14,36 @@ _REORDERED = {"reassoc", "contract", "nsz"}
 
 
 def compiled(kernel: Kernel) -> Kernel:
-    """Compile ``kernel`` to machine code on first use and keep it on disk for the next run.
+    """Compile ``kernel`` on first use and cache it on disk.
 
-    Sums may be reordered (so that dot products use vector instructions); infinities and NaNs keep
-    their meaning.
+    Sums may be reordered, so that dot products are vectorised; infinities and NaNs are respected.
     """
     return _jit(kernel, fastmath=_REORDERED)
 
 
 def compiled_exactly(kernel: Kernel) -> Kernel:
-    """The same, with sums in the order in which they are written.
+    """The same, with sums in source order: the same bits in every process.
 
-    A kernel that others call is compiled again as a part of each, and optimised anew; which of all
-    these is run depends on what a process loaded first. Where sums may be reordered, they can
-    differ in their last digits. A solver that chooses between labellings that are equally good must
-    not depend on that: here all compute the same bits, in every process.
+    numba compiles a kernel again into each kernel that calls it, and which copy runs depends on
+    what a process loaded first. With reordered sums the copies can differ in the last digits, and a
+    solver could choose between equally good labellings differently.
     """
     return _jit(kernel)
 
 
 def compiled_into_callers(kernel: Kernel) -> Kernel:
-    """``compiled``, as a part of whoever calls it and nowhere else: for sums that must be fast."""
+    """As `compiled`, but always inlined into the calling kernel."""
     return _jit(kernel, fastmath=_REORDERED, forceinline=True)
 
 
 def _jit(kernel: Kernel, **options: Any) -> Kernel:
     try:
         return cast(Kernel, numba.njit(cache=True, nogil=True, **options)(kernel))
-    except RuntimeError:  # no folder can be written to: compile in every run
+    except RuntimeError:  # no writable cache folder: compile in every run
         return cast(Kernel, numba.njit(nogil=True, **options)(kernel))
 
 
-def _forget_outdated_kernels() -> None:
+def _delete_outdated_kernels() -> None:
     """Delete cached kernels older than any source file that defines kernels.
 
     numba compares a cached kernel with its own file alone, but a kernel also contains the kernels
@@ -63,4 +61,4 @@ def _forget_outdated_kernels() -> None:
                 cached.unlink()
 
 
-_forget_outdated_kernels()
+_delete_outdated_kernels()

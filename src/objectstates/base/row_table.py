@@ -1,4 +1,4 @@
-"""Tables that grow while a video is read, and lie on disk: memory does not grow with them."""
+"""Tables on disk that grow row by row, in constant memory."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from objectstates.base.errors import StorageError
 
 Array = npt.NDArray[Any]
 
-GROUP = 64  # rows that are worked on at a time; of features, a megabyte or two
-_IN_MEMORY = 1 << 18  # bytes; a smaller table costs no file
+GROUP = 64  # rows read at a time; 1.4 MB of the widest built-in features (5,568 x float32)
+_IN_MEMORY = 1 << 18  # bytes; smaller tables need no file
 
 
 class Rows:
-    """A table of ``width`` columns that rows are added to, then read, some at a time.
+    """A table of ``width`` columns; rows are appended, and read in groups.
 
-    folder : where the table lies, in a file without a name, gone with its process however that
-        ends. Should be on a disk: a system's temporary folder may be memory.
+    folder : place of the unnamed temporary file, which vanishes with the process. Should be on a
+        disk: the system's temporary folder may be in memory.
 
     >>> rows = Rows(2, np.float32)
     >>> rows.extend([[1, 2], [3, 4]])
@@ -46,7 +46,7 @@ class Rows:
         return self._count, self.width
 
     def extend(self, rows: npt.ArrayLike) -> None:
-        """Add rows, (n, width)."""
+        """Append rows (n, width)."""
         new = np.asarray(rows, self.dtype).reshape(-1, self.width)
         try:
             self._file.seek(0, 2)
@@ -55,13 +55,13 @@ class Rows:
         except OSError as problem:
             place = self._folder or gettempdir()
             raise StorageError(
-                f"there is no room for what is seen in {place} ({problem.strerror}): make some, or "
-                "choose another folder"
+                f"no room for observations in {place} ({problem.strerror}): free some, or choose "
+                "another folder with `cache`"
             ) from problem
         self._count += len(new)
 
     def read(self, first: int = 0, last: int | None = None) -> Array:
-        """The rows from ``first`` up to ``last``, (n, width); all unless told."""
+        """Rows ``first`` to ``last`` (n, width); all by default."""
         first, last, _ = slice(first, last).indices(self._count)
         row = self.width * self.dtype.itemsize
         self._file.seek(first * row)

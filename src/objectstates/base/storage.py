@@ -1,12 +1,13 @@
-"""Folders and files on disk that are either whole or not there, and folders' JSON headers."""
+"""Atomic writing of files and folders, and artefact folders with a JSON header."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from objectstates.base.errors import ObjectStatesError, StorageError
 
 @dataclass(frozen=True)
 class Artefact:
-    """A kind of folder that we write.
+    """A kind of artefact folder.
 
-    header : its JSON file, which has a ``format_version``; ``files`` are all others it may have.
+    header : its JSON file, with a ``format_version``; ``files`` are all other names in the folder.
     """
 
     header: str
@@ -27,10 +28,9 @@ class Artefact:
     error: type[ObjectStatesError]
 
     def check_target(self, path: str | Path) -> Path:
-        """The real place of ``path``, once it is sure that writing there costs the user nothing.
+        """Resolve the path; raise unless it is safe to overwrite.
 
-        Only an empty folder, or one that holds an artefact of this kind and nothing else, may be
-        replaced.
+        Only an empty folder, or an artefact of this kind without other files, may be replaced.
         """
         try:
             place = Path(path).resolve()
@@ -43,7 +43,7 @@ class Artefact:
         )
 
     def is_ours(self, place: Path) -> bool:
-        """Whether the folder is empty, or an artefact of this kind and nothing else."""
+        """Whether the folder is empty, or an artefact of this kind without other files."""
         names = {entry.name for entry in place.iterdir()} if place.is_dir() else {""}
         if not names:
             return True
@@ -57,28 +57,17 @@ class Artefact:
 
     @contextmanager
     def writing(self, path: str | Path) -> Iterator[Path]:
-        """A temporary folder that becomes ``path`` when the block ends well, else vanishes."""
-        place = self.check_target(path)
-        temporary = place.parent / f".{place.name}.{os.getpid()}.tmp"
-        earlier = place.parent / f".{place.name}.{os.getpid()}.old"
+        """A temporary folder that replaces ``path`` when the block succeeds."""
         try:
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
-            yield temporary
-            if place.exists():
-                place.rename(earlier)
-            temporary.rename(place)
+            with replacing(self.check_target(path)) as temporary:
+                temporary.mkdir()
+                yield temporary
         except OSError as problem:
             reason = problem.strerror or str(problem)
             raise self.error(f"cannot write {path}: {reason}") from problem
-        finally:
-            if earlier.exists() and not place.exists():
-                earlier.rename(place)
-            shutil.rmtree(earlier, ignore_errors=True)
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def write_header(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write JSON that any reader takes: NaN, infinity and odd objects are refused."""
+        """Write the header as standard JSON, which has no NaN or infinity."""
         try:
             text = json.dumps({"format_version": self.version, **facts}, indent=1, allow_nan=False)
             (folder / self.header).write_text(text + "\n", encoding="utf-8")
@@ -86,7 +75,7 @@ class Artefact:
             raise self.error(f"{self.header} can hold plain JSON only: {problem}") from problem
 
     def read_header(self, folder: Path) -> dict[str, Any]:
-        """The JSON header, once it is sure that this code knows the format."""
+        """The JSON header; raise unless its format version is known."""
         path = folder / self.header
         try:
             header = json.loads(path.read_text(encoding="utf-8"))
@@ -103,23 +92,52 @@ class Artefact:
         return dict(header)
 
 
-def made_folder(folder: Path, option: str) -> Path:
-    """The folder, which is made unless it is there; ``option`` is how users choose another."""
+def make_folder(folder: Path, parameter: str) -> Path:
+    """Create the folder unless it exists; errors name the ``parameter`` that chooses another."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise StorageError(
-            f"{folder} cannot be made ({problem.strerror}): choose another folder with {option}"
+            f"{folder} cannot be made ({problem.strerror}): choose another folder with "
+            f"`{parameter}`"
         ) from problem
     return folder
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file under a temporary name and rename it; its folder is made if need be."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path``, for a file or a folder that the block writes.
+
+    It is renamed to ``path`` if the block succeeds, and removed otherwise: readers see all of the
+    new content, or the earlier content. Parent folders are created. The random part of the name
+    keeps threads and machines with a common disk apart; the process id tells whether a leftover
+    may be removed (``app/workspace.py``).
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    stem = f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}"
+    temporary, earlier = path.with_name(f"{stem}.tmp"), path.with_name(f"{stem}.old")
     try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        yield temporary
+        if temporary.is_dir() and path.is_dir():  # a rename replaces files and empty folders only
+            path.rename(earlier)
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        if earlier.exists() and not path.exists():
+            earlier.rename(path)
+        remove(earlier)
+        remove(temporary)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, as far as possible."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Write a file so that other processes see all of it or none; text as UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)

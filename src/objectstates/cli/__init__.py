@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. What takes long to import is imported where it is used."""
+"""The command line: parse, call, print. Slow imports are made where they are used."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from objectstates.base.errors import ObjectStatesError
 from objectstates.cli import (
     config,
     demo,
+    detector,
     discover,
-    experiments,
+    evaluation,
     export,
     fit,
     ingest,
+    inspect,
     narration,
     report,
 )
-from objectstates.cli.output import complain
+from objectstates.cli.output import Command, complain
 
 app = typer.Typer(
     help="Find when a manipulation happens and what the object looks like before and after it.",
@@ -36,32 +38,32 @@ for command in (
     ingest.ingest,
     fit.fit,
     fit.predict,
-    fit.inspect,
+    inspect.inspect,
     report.report,
     export.export,
-    experiments.reproduce,
-    experiments.benchmark,
+    evaluation.reproduce,
+    evaluation.benchmark,
     demo.demo,
 ):
-    app.command()(command)
-app.add_typer(ingest.detector_commands, name="detector")
+    app.command(cls=Command)(command)
+app.add_typer(detector.detector_commands, name="detector")
 app.add_typer(config.config_commands, name="config")
 
 
 def main() -> NoReturn:
-    """Run the command line; a user's mistake is one line on stderr and exit code 2."""
+    """Run the command line; an error of the user is one line on stderr and exit code 2."""
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
-        if code == 130:  # typer turns an interrupt into no more than this
+        if code == 130:  # all that typer leaves of an interrupt
             complain("interrupted")
-    except ObjectStatesError as problem:
+    except ObjectStatesError as problem:  # of an option's callback, before a command runs
         complain(str(problem))
         code = 2
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         code = 130
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""Commands about files of settings."""
+"""The command of ``config``: init."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from typing import Annotated
 import typer
 
 from objectstates.base.errors import ConfigurationError
-from objectstates.cli.configuration import template
+from objectstates.cli.output import Command
+from objectstates.cli.settings_file import template
 
 config_commands = typer.Typer(help="Write a file of settings.", no_args_is_help=True)
 
 
 @config_commands.callback()
 def _group() -> None:
-    """Keep init a word of its own, though it is the only command."""
+    """A group even with a single command."""
 
 
-@config_commands.command()
+@config_commands.command(cls=Command)
 def init(
     path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("objectstates.toml"),
 ) -> None:
-    """Write a file with every setting, its meaning and its default."""
+    """Write a file with all settings, their meaning and their defaults."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(template())
     except FileExistsError:
-        raise ConfigurationError(
-            f"{path} exists: move it away, or choose another name"
-        ) from None  # fmt: skip
+        raise ConfigurationError(f"{path} exists: move it away or choose another name") from None
     except OSError as problem:
         raise ConfigurationError(f"cannot write {path}: {problem.strerror}") from problem
     print(f"wrote {path}")

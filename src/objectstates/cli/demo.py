@@ -1,4 +1,4 @@
-"""The demo: the whole job, from video files, on clips that are shipped and whose truth is known."""
+"""The demo: discover in clips that are shipped with the package, with annotations."""
 
 from __future__ import annotations
 
@@ -7,36 +7,30 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from objectstates.cli.discover import run
+from objectstates.cli.discover import discover, run
+from objectstates.cli.options import flag
 from objectstates.cli.output import show_page
+from objectstates.cli.settings_file import options_of
 
 CLIPS = "demo"  # a folder of this package, made by tools/demo_clips.py
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="Folder for the corpus, the result and the report.")
-    ] = Path("objectstates-demo"),
-    no_open: Annotated[
-        bool, typer.Option("--no-open", help="Do not show the report, only write it.")
-    ] = False,
+    out: Annotated[Path, flag("Folder for the corpus, the result and the report.")] = Path(
+        "objectstates-demo"
+    ),
+    no_open: Annotated[bool, flag("Do not open the report in a browser.", "--no-open")] = False,
 ) -> None:
-    """Find when a drawer is opened in shipped clips of a simulated robot, beside baselines."""
-    from objectstates.cli.configuration import options_of
-    from objectstates.cli.discover import discover
-
+    """Find when a simulated robot opens a drawer in the shipped clips; compare with baselines."""
     begun = time.perf_counter()
     with as_file(files("objectstates") / CLIPS) as folder:
         defaults = {name: option.default for name, option in options_of(discover).items()}
         detector = {"detector": f"fewshot:{folder / 'drawer.npz'}", "object_name": "drawer"}
         videos = sorted(folder.glob("*.mp4"))
-        seconds = "a minute or so the first time"
-        print(f"{len(videos)} clips in which a robot opens a drawer; {seconds}.")
-        print("The truth serves to evaluate, not to learn; the detector saw other clips.")
+        print(f"{len(videos)} clips of a robot that opens a drawer; about a minute the first time.")
+        print("Annotations are used for evaluation only; the detector was trained on other clips.")
         found = run(out, videos, {**defaults, **detector, "truth": folder})
     found.show(json=False)
-    print(f"all of it took {time.perf_counter() - begun:.0f} s")
+    print(f"total time: {time.perf_counter() - begun:.0f} s")
     if not no_open:
-        show_page(found.workspace.report)
+        show_page(found.page)

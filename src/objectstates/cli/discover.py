@@ -1,69 +1,57 @@
-"""The command that does it all: from videos to a report."""
+"""The command that runs all stages: from videos to a report."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from objectstates.base.errors import VideoError
-from objectstates.base.storage import made_folder
-from objectstates.cli.configuration import Config, Paper, also_takes, effective
-from objectstates.cli.engine import ray_from
-from objectstates.cli.fit import (
-    AsJson,
-    certificate,
-    fit,
-    model_of,
-    progress_line,
-    reduction,
-)
-from objectstates.cli.ingest import Videos, ingest, means_from, observing, settings_from, tell
+from objectstates.cli.fit import certificate, fit, reduction
+from objectstates.cli.ingest import ingest, warn_of_problems
+from objectstates.cli.options import AsJson, Seed, Videos, flag
 from objectstates.cli.output import (
     complain,
     make_table,
     number,
     print_table,
     printable,
+    show,
     show_page,
     warnings_in_a_line,
 )
-from objectstates.cli.report import reading_videos, report
+from objectstates.cli.progress import fit_line, ingest_bar, report_bar
+from objectstates.cli.report import report
+from objectstates.cli.settings_file import OF_ONE_RUN, Config, Paper, effective, runs_stages
 
 if TYPE_CHECKING:
-    from objectstates.app.workspace import Workspace
     from objectstates.data.corpus import Corpus
     from objectstates.data.result import Result
     from objectstates.ingest.pipeline import Report
 
-STAGES: dict[str, Callable[..., None]] = {"ingest": ingest, "fit": fit, "report": report}
-"""The commands that this one runs; their options are its options."""
 
-
-@also_takes(STAGES)
+@runs_stages({"ingest": ingest, "fit": fit, "report": report})
 def discover(
     call: typer.Context,
     videos: Videos = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the corpus, the result and the report.")
-    ] = ...,  # type: ignore[assignment]
+    out: Annotated[Path, flag("Folder for the corpus, the result and the report.")] = ...,  # type: ignore[assignment]
     truth: Annotated[
         Path | None,
-        typer.Option(
-            help="What is true, to compare with: a CSV clip,action_start,action_end or a folder "
+        flag(
+            "Annotations to compare with: a CSV clip,action_start,action_end or a folder "
             "with a JSON file per clip."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+    seed: Seed = 0,
     device: Annotated[
-        str, typer.Option(help="Where torch models and the fit run: cpu or cuda (a GPU).")
+        str, flag("Device of torch models and of the fit: cpu or cuda (a GPU).")
     ] = "cpu",
     strict: Annotated[
-        bool, typer.Option(help="Stop if a video cannot be read or a clip cannot be labelled.")
+        bool, flag("Stop if a video cannot be read or a clip admits no labelling.")
     ] = False,
     paper: Paper = False,
     config: Config = None,
@@ -72,7 +60,7 @@ def discover(
 ) -> None:
     """Find the action and the object's states in videos: ingest, fit and report in one.
 
-    If it is interrupted, the same command goes on where it was.
+    An interrupted run continues when the same command is repeated.
     """
     try:
         found = run(out, videos or [], call.params)
@@ -80,50 +68,50 @@ def discover(
         complain("interrupted: the same command goes on from here")
         sys.exit(130)
     found.show(json)
-    if options["open_page"] and not show_page(found.workspace.report):
-        complain(f"there is no desktop to show {found.workspace.report} on")
+    if options["open_page"] and not show_page(found.page):
+        complain(f"there is no desktop to show {found.page} on")
 
 
-class Found:
-    """What a discovery found and what it cost, for people and for scripts."""
+class Terminal:
+    """Shows the progress and the outcome of a discovery (an ``app.discover.Monitor``)."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        corpus: Corpus,
-        result: Result,
-        observed: Report,
-        kept: dict[str, bool],
-    ) -> None:
-        from objectstates.app.inspection import describe_clips
+    def __init__(self, out: Path) -> None:
+        self.out, self.page = out, out / "report.html"
 
-        self.workspace, self.corpus, self.result = workspace, corpus, result
-        self.observed, self.kept = observed, kept
-        self.clips = describe_clips(result)
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Callable[..., None]]:
+        display: Any = {"ingest": ingest_bar, "fit": fit_line, "report": report_bar}[name]
+        with warnings_in_a_line(), display() as progress:
+            yield progress
 
-    @property
-    def precision(self) -> dict[str, dict[str, float]]:
-        """By method, where the truth is known."""
-        from objectstates.app.inspection import describe_beside_baselines
+    def ingested(self, corpus: Corpus, report: Report) -> None:
+        self.corpus, self.ingest = corpus, report
+        warn_of_problems(report)
 
-        return describe_beside_baselines(self.result, self.corpus)
+    def finished(self, result: Result, reused: Mapping[str, bool]) -> None:
+        from objectstates.app.inspection import describe_beside_baselines, describe_clips
+
+        reused = {"ingest": self.ingest.observed == 0, **reused}
+        self.reused = sorted(name for name, is_reused in reused.items() if is_reused)
+        self.result, self.clips = result, describe_clips(result)
+        self.precision = describe_beside_baselines(result, self.corpus)
 
     def show(self, json: bool) -> None:
+        """Print the outcome as JSON or as tables."""
+        summary = self.result.summary
         if json:
-            from json import dumps
-
-            print(dumps(self.facts(), indent=1))
+            show(self.facts(), True)
             return
         print_table(_clip_table(self.clips))
-        if aside := [printable(clip.clip) for clip in self.result.set_aside]:
-            print(f"like none of the others, and not learned from: {', '.join(aside)}")
-        if precision := self.precision:
-            print_table(_precision_table(precision))
-        if "duality_gap" in self.result.summary:
-            print(certificate(self.result.summary))
-        if "reduced" in self.result.summary:
-            print(reduction(self.result.summary))
-        print(f"report: {printable(str(self.workspace.report))}")
+        if outliers := [printable(clip.clip) for clip in self.result.set_aside]:
+            print(f"outlier clips, not learned from: {', '.join(outliers)}")
+        if self.precision:
+            print_table(_precision_table(self.precision))
+        if "duality_gap" in summary:
+            print(certificate(summary))
+        if "reduced" in summary:
+            print(reduction(summary))
+        print(f"report: {printable(str(self.page))}")
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -131,52 +119,31 @@ class Found:
             "precision": self.precision,
             "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
             "set_aside": [{"clip": s.clip, "reason": s.reason} for s in self.result.set_aside],
-            "failed": [f"{clip}: {reason}" for clip, reason in self.observed.failed],
-            "observed": self.observed.observed,
-            "from_cache": self.observed.kept,
-            "kept": sorted(stage for stage, kept in self.kept.items() if kept),
-            "corpus": str(self.workspace.corpus),
-            "result": str(self.workspace.result),
-            "report": str(self.workspace.report),
+            "failed": [f"{clip}: {reason}" for clip, reason in self.ingest.failed],
+            "observed": self.ingest.observed,
+            "from_cache": self.ingest.kept,
+            "kept": self.reused,
+            "corpus": str(self.out / "corpus"),
+            "result": str(self.out / "result"),
+            "report": str(self.page),
         }
 
 
-def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Found:
-    """All stages, each with its own line of progress."""
-    from objectstates.app.workspace import Workspace
-    from objectstates.data.truth import read_truth
-    from objectstates.video.clip_list import find_clips
+def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Terminal:
+    """Call the facade with the options of the command."""
+    from objectstates.app.discover import discover as run_stages
 
-    settings, model = settings_from(options), model_of(options)
-    shards, ray_address = options["shards"] if options["out_of_core"] else None, ray_from(options)
-    model.check(shards=shards, ray_address=ray_address)  # before hours are spent on the videos
-    spans = find_clips(videos, options["clips"])
-    if not spans:
-        raise VideoError("there is no clip to read: name videos, folders or a list of clips")
-    known = None if options["truth"] is None else read_truth(options["truth"])
-    scratch = options["scratch"]
-    if scratch is not None:
-        made_folder(scratch, "--scratch")
-    workspace = Workspace(out)
-    means = means_from(options)
-    with warnings_in_a_line(), observing() as watch:
-        corpus, observed = workspace.ingest(spans, settings, truth=known, **means, progress=watch)
-    tell(observed)
-    configuration = effective("discover", options)
-    with warnings_in_a_line(), progress_line() as told:
-        result, fit_kept = workspace.fit(
-            model,
-            shards=shards,
-            scratch=scratch,
-            processes=options["engine"] == "processes",
-            ray_address=ray_address,
-            configuration=configuration,
-            callback=told,
-        )
-    with reading_videos() as seen:
-        report_kept = workspace.write_report(result, processes=options["processes"], progress=seen)
-    kept = {"ingest": observed.observed == 0, "fit": fit_kept, "report": report_kept}
-    return Found(workspace, corpus, result, observed, kept)
+    terminal = Terminal(out)
+    unused = OF_ONE_RUN | {"videos", "object_name", "open_page"}
+    run_stages(
+        videos,
+        out=out,
+        object=options["object_name"],
+        monitor=terminal,
+        configuration=effective("discover", options),
+        **{name: value for name, value in options.items() if name not in unused},
+    )
+    return terminal
 
 
 def _clip_table(clips: list[dict[str, Any]]) -> Any:

@@ -1,4 +1,4 @@
-"""The command that writes results in other people's formats."""
+"""The command that converts a result to other formats."""
 
 from __future__ import annotations
 
@@ -7,47 +7,36 @@ from typing import Annotated
 
 import typer
 
-from objectstates.base.choices import ExportFormat
+from objectstates.base.choices import BOX_CONTEXT, ExportFormat
+from objectstates.cli.options import AsJson, flag
 from objectstates.cli.output import complain, show
 
 
 def export(
+    call: typer.Context,
     result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
-    to: Annotated[ExportFormat, typer.Option(help="The format.")],
-    out: Annotated[Path, typer.Option(help="Folder to write; an earlier export is replaced.")],
-    videos: Annotated[
-        Path | None, typer.Option(help="Where the videos are now, if they were moved.")
-    ] = None,
-    fps: Annotated[
-        float | None, typer.Option(help="coco, crops, rerun: pictures per second of video.")
-    ] = None,
+    to: Annotated[ExportFormat, flag("Format to write.")],
+    out: Annotated[Path, flag("Folder to write; an earlier export is replaced.")],
+    videos: Annotated[Path | None, flag("Folder of the videos, if they were moved.")] = None,
+    fps: Annotated[float | None, flag("coco, crops, rerun: frames per second of video.")] = None,
     context: Annotated[
-        float | None, typer.Option(help="crops: enlarge boxes by this factor; default 1.25.")
+        float | None, flag(f"crops: enlarge boxes by this factor; default {BOX_CONTEXT}.")
     ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="labelstudio: the address under which videos are served.")
-    ] = None,
+    url: Annotated[str | None, flag("labelstudio: URL under which the videos are served.")] = None,
     images: Annotated[
-        bool | None, typer.Option("--images/--no-images", help="coco: write the pictures too.")
+        bool | None, flag("coco: write the frames too.", "--images/--no-images")
     ] = None,
     all_tracklets: Annotated[
-        bool | None, typer.Option("--all", help="Also tracklets without a state, as state 0.")
+        bool | None, flag("Include tracklets without a state, as state 0.", "--all")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Write a result for spreadsheets, players, labelling tools, viewers or training."""
+    """Convert a result for spreadsheets, video players, labelling tools, viewers or training."""
     from objectstates.data.result import Result
     from objectstates.export import export
 
-    options = {
-        "videos": videos,
-        "fps": fps,
-        "context": context,
-        "url": url,
-        "images": images,
-        "all_tracklets": all_tracklets,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
+    names = ("videos", "fps", "context", "url", "images", "all_tracklets")
+    given = {name: call.params[name] for name in names if call.params[name] is not None}
     done = export(Result.load(result), to, out, **given)
     for problem in done.problems:
         complain(f"warning: {problem}")

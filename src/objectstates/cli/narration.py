@@ -1,9 +1,7 @@
-"""Commands about what is said in videos: transcribe, and retrieve."""
+"""The commands that use speech: transcribe, retrieve."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,32 +10,33 @@ import typer
 
 from objectstates.base.choices import TextMethod
 from objectstates.base.errors import NarrationError, SettingError, VideoError
-from objectstates.cli.engine import EngineOption, RayAddress
-from objectstates.cli.output import complain, printable, show
+from objectstates.cli.options import AsJson, EngineOption, RayAddress, cluster_address, flag
+from objectstates.cli.output import complain, show
+from objectstates.cli.progress import status_line
 
 if TYPE_CHECKING:
-    from objectstates.narration.retrieval import Scorer
     from objectstates.narration.sentences import Sentences
+    from objectstates.narration.windows import Scorer
 
 
 def transcribe(
     videos: Annotated[list[Path], typer.Argument(help="Video files, or folders of them.")],
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the .vtt files; default: beside each video.")
+        Path | None, flag("Folder for the .vtt files; default: beside each video.")
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="moonshine (English, built in) or whisper.")
+        str, flag("Speech recogniser: moonshine (English, built in) or whisper.")
     ] = "moonshine",
     model: Annotated[
-        str | None, typer.Option(help="A folder, or for whisper a size such as small.")
+        str | None, flag("Folder of the model, or for whisper a size such as small.")
     ] = None,
-    language: Annotated[str, typer.Option(help="Code of the language spoken.")] = "en",
-    force: Annotated[bool, typer.Option("--force", help="Replace subtitles that exist.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    language: Annotated[str, flag("Code of the spoken language.")] = "en",
+    force: Annotated[bool, flag("Replace existing subtitles.", "--force")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Write down what is said in videos, as WebVTT subtitles."""
+    """Transcribe the speech of videos as WebVTT subtitles."""
     from objectstates.narration.speech import make_recogniser
-    from objectstates.narration.speech import transcribe as listen
+    from objectstates.narration.speech import transcribe as recognise
     from objectstates.narration.subtitles import write_webvtt
     from objectstates.video.clip_list import find_clips
 
@@ -52,8 +51,15 @@ def transcribe(
             continue
         problems: list[str] = []
         try:
-            with _listening(video) as watch:
-                cues = list(listen(video, recogniser, problems=problems, progress=watch))
+            with status_line(f"listening to {video.name}") as update:
+                cues = list(
+                    recognise(
+                        video,
+                        recogniser,
+                        problems=problems,
+                        progress=lambda seconds: update(f"{video.name}: {seconds:.0f} s"),  # noqa: B023
+                    )
+                )
             write_webvtt(target, cues)
             written.append(str(target))
         except (NarrationError, VideoError) as problem:
@@ -63,12 +69,12 @@ def transcribe(
     for message in skipped:
         complain(f"warning: left out {message}")
     if skipped and not written and not kept:
-        raise NarrationError("nothing was written down: no video has speech that can be heard")
+        raise NarrationError("nothing was transcribed: no video has speech that can be recognised")
     show({"written": written, "kept": kept, "left_out": skipped}, json)
 
 
 def _targets(videos: list[Path], out: Path | None) -> dict[Path, Path]:
-    """Where the words of each video go; two videos must not go to the same place."""
+    """The subtitle file of each video; two videos must not have the same one."""
     targets: dict[Path, Path] = {}
     for video in videos:
         target = (out or video.parent) / f"{video.stem}.vtt"
@@ -80,75 +86,60 @@ def _targets(videos: list[Path], out: Path | None) -> dict[Path, Path]:
     return targets
 
 
-@contextmanager
-def _listening(video: Path) -> Iterator[Callable[[float], None]]:
-    """How far a video has been heard, on stderr; nothing without a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True, markup=False)
-    if not console.is_terminal:
-        yield lambda _seconds: None
-        return
-    with console.status(printable(f"listening to {video.name}")) as status:
-        yield lambda seconds: status.update(printable(f"{video.name}: heard {seconds:.0f} s"))
-
-
 def retrieve(
     narrations: Annotated[list[Path], typer.Argument(help="Subtitle files, or folders of them.")],
-    out: Annotated[Path, typer.Option(help="The list of clips to write (CSV).")],
+    out: Annotated[Path, flag("The list of clips to write (CSV).")],
     action: Annotated[
-        str | None, typer.Option(help="An action that we have sentences for.")
+        str | None, flag("An action with built-in sentences, such as put-wheel.")
     ] = None,
     positive: Annotated[
-        Path | None, typer.Option(help="Sentences that name the action, one a line, or a folder.")
+        Path | None, flag("Sentences that name the action, one per line; a file or a folder.")
     ] = None,
-    negative: Annotated[Path | None, typer.Option(help="Sentences that do not.")] = None,
-    phrase: Annotated[
-        str | None, typer.Option(help='The action in words, such as "remove the tire".')
-    ] = None,
+    negative: Annotated[Path | None, flag("Sentences that do not name the action.")] = None,
+    phrase: Annotated[str | None, flag('The action in words, such as "remove the tire".')] = None,
     method: Annotated[
-        TextMethod, typer.Option(help="Classify by words (the paper's), or by their meaning.")
+        TextMethod,
+        flag("Classify by TF-IDF of words (the paper's method), or by sentence embeddings."),
     ] = "tfidf",
-    model: Annotated[Path | None, typer.Option(help="Folder of a language model.")] = None,
+    model: Annotated[Path | None, flag("Folder of a sentence-embedding model.")] = None,
     videos: Annotated[
-        Path | None, typer.Option(help="Where the videos are; default: beside the narrations.")
+        Path | None, flag("Folder of the videos; default: beside the narrations.")
     ] = None,
-    top: Annotated[int, typer.Option(help="Keep this many clips.")] = 20,
-    per_video: Annotated[int, typer.Option(help="Clips of one video at most.")] = 1,
-    before: Annotated[float, typer.Option(help="Seconds before what is said.")] = 5.0,
-    after: Annotated[float, typer.Option(help="Seconds after it.")] = 15.0,
-    page: Annotated[Path | None, typer.Option(help="Also show the narrations (HTML).")] = None,
-    processes: Annotated[int, typer.Option(help="How many narrations to search at a time.")] = 1,
+    top: Annotated[int, flag("Number of clips to keep.")] = 20,
+    per_video: Annotated[int, flag("Largest number of clips per video.")] = 1,
+    before: Annotated[float, flag("Seconds of the clip before the sentence.")] = 5.0,
+    after: Annotated[float, flag("Seconds of the clip after it.")] = 15.0,
+    page: Annotated[Path | None, flag("Also write an HTML page with the narrations.")] = None,
+    processes: Annotated[int, flag("Number of worker processes.")] = 1,
     engine: EngineOption = "local",
     ray_address: RayAddress = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Find the clips of an action in long videos by what is said in them."""
-    from objectstates.narration.retrieval import Search, write_clips
-    from objectstates.narration.search import search_files
+    """Find clips of an action in long videos by their narration."""
+    from objectstates.narration.retrieval import Search, retrieve_from_files, write_clips
     from objectstates.narration.subtitles import find_narrations
 
     sentences = _sentences(action, positive, negative, phrase)
     scorer, facts = _scorer(sentences, phrase, method, model)
     if videos is not None and not videos.is_dir():
-        raise NarrationError(f"{videos} is no folder: --videos is where the videos are")
+        raise NarrationError(f"{videos} is no folder: --videos names the folder of the videos")
     files = find_narrations(narrations)
-    clips, problems = search_files(
+    clips, problems = retrieve_from_files(
         files,
         Search(scorer, top, per_video, before, after),
         videos=videos,
         processes=processes,
-        ray_address=ray_address if engine == "ray" else None,
+        ray_address=cluster_address(engine, ray_address),
     )
     for message in problems:
         complain(f"warning: left out {message}")
     if not clips:
         raise NarrationError("none of the narrations could be read: nothing was written")
-    lonely = sum(clip.narration.video is None for clip in clips)
-    if lonely:
+    unmatched = sum(clip.narration.video is None for clip in clips)
+    if unmatched:
         complain(
-            f"warning: {lonely} clips are of narrations without a video beside them; "
-            "they are listed by name (--videos FOLDER tells where the videos are)"
+            f"warning: {unmatched} clips are of narrations without a video beside them; "
+            "they are listed by name (--videos names the folder of the videos)"
         )
     write_clips(out, clips)
     if page is not None:
@@ -171,14 +162,12 @@ def retrieve(
 def _sentences(
     action: str | None, positive: Path | None, negative: Path | None, phrase: str | None
 ) -> Sentences | None:
-    """What to learn from; None where only a phrase is given."""
+    """The training sentences; None if only a phrase is given."""
     from objectstates.narration.sentences import Sentences, load_action, read_sentences
 
     own = positive is not None or negative is not None
     if sum((action is not None, own, phrase is not None)) != 1:
-        raise SettingError(
-            "say what to look for in one way: --action, --positive with --negative, or --phrase"
-        )
+        raise SettingError("give one of --action, --positive with --negative, or --phrase")
     if action is not None:
         return load_action(action).sentences
     if phrase is not None:
@@ -191,8 +180,8 @@ def _sentences(
 def _scorer(
     sentences: Sentences | None, phrase: str | None, method: TextMethod, model: Path | None
 ) -> tuple[Scorer, dict[str, Any]]:
-    """The scorer, and how well it tells sentences apart that it has not seen."""
-    from objectstates.narration.retrieval import SentenceClassifier, TfidfSvm, cross_validate
+    """The scorer, and its cross-validated accuracy."""
+    from objectstates.narration.text_classifier import SentenceClassifier, TfidfSvm, cross_validate
 
     if sentences is not None and method == "tfidf":
         classifier: SentenceClassifier = TfidfSvm()

@@ -1,22 +1,58 @@
-"""What all commands print with: facts as a table or as JSON, and complaints in a line."""
+"""Printing: tables, JSON, and errors and warnings of one line on stderr."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from math import isnan
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from typer import Exit
+from typer.core import TyperCommand
+
+from objectstates.base.errors import ObjectStatesError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
+_flags: ContextVar[Mapping[str, str]] = ContextVar("flags", default=MappingProxyType({}))
+"""Flags of the running command, by parameter."""
+
+
+class Command(TyperCommand):
+    """A command whose library errors are one line on stderr and exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        token = _flags.set(_flags_of(self.params))
+        try:
+            return super().invoke(ctx)
+        except ObjectStatesError as problem:
+            complain(str(problem))
+            raise Exit(2) from None
+        finally:
+            _flags.reset(token)
+
+
+def _flags_of(parameters: Sequence[Any]) -> dict[str, str]:
+    """The options' flags by parameter, and by the flag's name with underscores."""
+    flags = {}
+    for parameter in parameters:
+        flag = parameter.opts[0]
+        if flag.startswith("--"):
+            flags[parameter.name] = flags[flag[2:].replace("-", "_")] = flag
+    return flags
+
+
 def show(facts: dict[str, Any], json: bool) -> None:
-    """Print named facts, for scripts or for people."""
+    """Print named values as JSON or as a table."""
     if json:
         from json import dumps
 
@@ -51,30 +87,41 @@ def make_table(*columns: str) -> Table:
 
 
 def print_table(table: Table) -> None:
-    """Print a table as it is: what users named is no markup."""
+    """Print a table; user text in it is not interpreted as markup."""
     from rich.console import Console
 
     Console(highlight=False, markup=False, emoji=False).print(table)
 
 
 def number(value: float) -> str:
-    """A score with two digits; a dash where there is none."""
+    """A score with two digits; a dash for NaN."""
     return "-" if isnan(value) else f"{value:.2f}"
 
 
 def complain(message: str) -> None:
-    """Say what is wrong, in one line on stderr."""
-    print(f"objectstates: {printable(' '.join(message.split()))}", file=sys.stderr)
+    """Print an error or a warning in one line on stderr."""
+    text = " ".join(parameters_as_flags(message).split())
+    print(f"objectstates: {printable(text)}", file=sys.stderr)
+
+
+def parameters_as_flags(message: str) -> str:
+    """Replace parameters in backquotes by the flags of the running command.
+
+    Library messages name parameters, such as `scratch`. Those that are no option of the command
+    lose their backquotes only.
+    """
+    flags = _flags.get()
+    return re.sub(r"`([A-Za-z_]\w*)`", lambda match: flags.get(match[1], match[1]), message)
 
 
 def printable(text: str) -> str:
-    """What users named must not steer the terminal."""
+    """Escape control characters, which could change the state of the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 @contextmanager
 def warnings_in_a_line() -> Iterator[None]:
-    """Turn warnings of the block into complaints."""
+    """Print the warnings of the block, one line each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -83,10 +130,10 @@ def warnings_in_a_line() -> Iterator[None]:
 
 
 def show_page(path: Path) -> bool:
-    """Show a file in the user's browser, where there is a desktop; says whether there is."""
+    """Open a file in the user's browser; false if there is no desktop."""
     import webbrowser
 
-    unseen = sys.platform.startswith("linux") and not (
+    headless = sys.platform.startswith("linux") and not (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
-    return not unseen and webbrowser.open(path.resolve().as_uri())
+    return not headless and webbrowser.open(path.resolve().as_uri())

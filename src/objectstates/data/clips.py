@@ -1,8 +1,8 @@
-"""The data model: clips, their tracklets and chunks, and the one notion of time.
+"""The data model: clips with their tracklets and chunks.
 
-Times are seconds as floats, on one time base within a clip; an interval is half-open,
-``[start, end)``, so that two intervals that only touch do not overlap. Boxes are
-``x1, y1, x2, y2`` in pixels.
+Times are seconds as floats, from the first frame of the video. Intervals are half-open,
+``[start, end)``: two intervals that only touch do not overlap. Boxes are ``x1, y1, x2, y2`` in
+pixels of the video.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FeatureVector = npt.NDArray[np.float32]
 
 
 class TrackletLabel(IntEnum):
-    """The truth about a tracklet, where it is known."""
+    """Ground truth of a tracklet."""
 
     FALSE_POSITIVE = 0
     STATE_1 = 1
@@ -27,7 +27,7 @@ class TrackletLabel(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Where an object is at an instant."""
+    """An object's bounding box in the frame at ``time``."""
 
     time: float
     x1: float
@@ -38,13 +38,13 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Tracklet:
-    """About one second of one object candidate.
+    """A track of one object candidate, cut to about one second.
 
-    feature : (d,) appearance.
-    score : the detector's confidence, 0 to 1.
-    time : the instant that stands for the tracklet; the middle of its interval unless given.
-    allowed : whether state 1 and state 2 may be given to it.
-    label : the truth, for evaluation only.
+    feature : (d,) appearance descriptor.
+    score : confidence of the detector, 0 to 1.
+    time : representative time; default: the middle of the interval.
+    allowed : whether it may be labelled state 1, state 2.
+    label : ground truth, for evaluation only.
     """
 
     start: float
@@ -59,11 +59,11 @@ class Tracklet:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A short stretch of a clip, about 0.4 s, described by its motion and appearance.
+    """A short interval of a clip, about 0.4 s.
 
-    feature : (d,) descriptor.
-    allowed : whether the action may be placed here.
-    label : whether the action truly happens here, for evaluation only.
+    feature : (d,) descriptor of motion and appearance.
+    allowed : whether it may be labelled as the action.
+    label : ground truth, for evaluation only: whether it shows the action.
     """
 
     start: float
@@ -76,9 +76,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A piece of a video in which one manipulation happens once.
+    """A video, or a span of one, in which one manipulation happens once.
 
-    video : the file it comes from, if any. ``start`` and ``end`` are its span in the video.
+    video : path of its file, if any. ``start`` and ``end`` are its span in the video.
     """
 
     id: str

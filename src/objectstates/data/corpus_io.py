@@ -1,4 +1,4 @@
-"""A corpus on disk: Parquet tables and a JSON header (the format is told in ``corpus.py``)."""
+"""Read and write a corpus folder: Parquet tables and a JSON header (format: see ``corpus.py``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +14,19 @@ import pyarrow.parquet as pq
 
 from objectstates.base.errors import CorpusError
 from objectstates.base.storage import Artefact
-from objectstates.data.corpus import (
+from objectstates.data.tables import (
     UNKNOWN,
     Array,
     Chunks,
-    Corpus,
+    CorpusTables,
     Tracklets,
     as_flags,
     as_labels,
     check_features,
+    offsets_of,
 )
+
+Corpus = TypeVar("Corpus", bound=CorpusTables)
 
 ARTEFACT = Artefact(
     header="corpus.json",
@@ -33,26 +36,25 @@ ARTEFACT = Artefact(
 )
 
 ARRAYS = "arrays.npz"
-_NO_FEATURES = {"feature_size": 0}
-_MOST_ROWS = 256  # in a row group; writers and readers hold a few groups beside the corpus
-_GROUP_BYTES = 2 << 20  # and about the most of features: to write them takes ten times as much
-_PAGE_BYTES = 1 << 16  # of a row group, several of which are held while they are written
+_MAX_GROUP_ROWS = 256  # writers and readers hold a few row groups beside the corpus
+_GROUP_BYTES = 2 << 20  # of features per row group; writing one needs about ten times as much
+_PAGE_BYTES = 1 << 16  # of a data page; the writer buffers several
 _BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
 
 
 @dataclass(frozen=True, eq=False)
 class FeaturePieces:
-    """Features that come in pieces, in the order of the rows they describe.
+    """Features in pieces, in row order, for a corpus whose features do not fit into memory.
 
-    size : numbers in a feature; ``pieces`` : (n, size) each, with any number n of rows.
+    size : dimension d. ``pieces`` : (n, d) each, with any number n of rows.
     """
 
     size: int
     pieces: Iterable[Array]
 
     def groups(self) -> Iterator[Array]:
-        """The same rows as float32, a row group at a time, each in the memory of the last."""
-        rows = np.clip(_GROUP_BYTES // (4 * max(self.size, 1)), 16, _MOST_ROWS)
+        """The rows as float32, one row group at a time; the buffer is reused."""
+        rows = np.clip(_GROUP_BYTES // (4 * max(self.size, 1)), 16, _MAX_GROUP_ROWS)
         group = np.empty((int(rows), self.size), np.float32)
         filled = 0
         for piece in self.pieces:
@@ -67,8 +69,8 @@ class FeaturePieces:
         yield group[:filled]
 
 
-def write_corpus(corpus: Corpus, path: Path) -> None:
-    """Write ``corpus`` as the folder ``path``, whole or not at all."""
+def write_tables(corpus: CorpusTables, path: Path) -> None:
+    """Write ``corpus`` as the folder ``path``, atomically."""
     features = [
         FeaturePieces(table.features.shape[1], [table.features])
         for table in (corpus.tracklets, corpus.chunks)
@@ -77,9 +79,9 @@ def write_corpus(corpus: Corpus, path: Path) -> None:
 
 
 def write_with_features(
-    corpus: Corpus, path: Path, of_tracklets: FeaturePieces, of_chunks: FeaturePieces
+    corpus: CorpusTables, path: Path, of_tracklets: FeaturePieces, of_chunks: FeaturePieces
 ) -> None:
-    """Write ``corpus``, whose own features do not count, with features never all in memory."""
+    """Write ``corpus`` with the given features, one row group at a time, instead of its own."""
     with ARTEFACT.writing(path) as folder:
         tracklets, chunks = corpus.tracklets, corpus.chunks
         header = {
@@ -118,7 +120,7 @@ def write_with_features(
 
 def _write(
     path: Path,
-    corpus: Corpus,
+    corpus: CorpusTables,
     table: Tracklets | Chunks,
     features: FeaturePieces,
     more: dict[str, Any],
@@ -136,13 +138,12 @@ def _write(
     if features.size:
         schema = schema.append(pa.field("feature", pa.list_(pa.float32(), features.size)))
     compression = {name: "NONE" if name == "feature" else "SNAPPY" for name in schema.names}
-    kind = "tracklet" if isinstance(table, Tracklets) else "chunk"
     done = 0
     with pq.ParquetWriter(
         path, schema, use_dictionary=["clip"], compression=compression, data_page_size=_PAGE_BYTES
     ) as writer:
         for group in features.groups():
-            check_features(kind, table, corpus.clip_ids, done, group)
+            check_features(table, corpus.clip_ids, done, group)
             rows = columns.slice(done, len(group))
             if features.size:
                 flat = pa.array(group.ravel())
@@ -150,40 +151,34 @@ def _write(
                 rows = rows.append_column(schema.field("feature"), lists)
             if len(group) or not done:
                 writer.write_table(rows)
-                pa.default_memory_pool().release_unused()  # or it keeps several groups' worth
+                pa.default_memory_pool().release_unused()  # else it retains several groups
             done += len(group)
     if done != len(table.start):
-        raise CorpusError(f"{path}: there are {done} features for {len(table.start)} {kind}s")
+        raise CorpusError(f"{path}: there are {done} features for {len(table.start)} {table.kind}s")
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """The header alone: enough to say what a corpus holds without reading it."""
+    """The JSON header: what a corpus holds, without reading its tables."""
     return ARTEFACT.read_header(path)
 
 
-def read_corpus(path: Path) -> Corpus:
-    """Read and validate the corpus folder ``path``."""
-    return _validated(path, read_header(path))
+def read_tables(path: Path, kind: type[Corpus], *, features: bool = True) -> Corpus:
+    """Read the corpus folder ``path`` as an object of class ``kind``.
 
-
-def read_without_features(path: Path) -> Corpus:
-    """The same corpus without its features, which are not read (:class:`StoredFeatures` does)."""
+    features : whether to read them too (`StoredFeatures` reads them later); else their size is 0.
+    """
     header = read_header(path)
-    return _validated(path, {**header, "tracklets": _NO_FEATURES, "chunks": _NO_FEATURES})
-
-
-def _validated(path: Path, header: dict[str, Any]) -> Corpus:
     try:
-        return _read(path, header)
+        return _read(path, header, kind, features)
     except CorpusError as problem:
         named = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
         raise CorpusError(named) from None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, pa.ArrowException) as problem:
-        # A damaged or foreign table fails wherever its bytes lead the reader.
+        # pyarrow raises many types of errors for a damaged table.
         raise CorpusError(f"{path} cannot be read ({problem}): make it again") from problem
 
 
-def _read(path: Path, header: dict[str, Any]) -> Corpus:
+def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool) -> Corpus:
     with _Table(path / "clips.parquet") as clips:
         ids = clips.required("clip").to_pylist()
         videos = clips.optional("video", [None] * len(ids))
@@ -191,10 +186,10 @@ def _read(path: Path, header: dict[str, Any]) -> Corpus:
         ends = clips.optional("end", [None] * len(ids))
     spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
     with _Table(path / "tracklets.parquet") as table:
-        tracklets = _read_tracklets(table, ids, _featureless(header, "tracklets"))
+        tracklets = _read_tracklets(table, ids, features and _has_features(header, "tracklets"))
     with _Table(path / "chunks.parquet") as table:
-        chunks = _read_chunks(table, ids, _featureless(header, "chunks"))
-    return Corpus(
+        chunks = _read_chunks(table, ids, features and _has_features(header, "chunks"))
+    return kind(
         tuple(ids),
         tracklets,
         chunks,
@@ -206,9 +201,9 @@ def _read(path: Path, header: dict[str, Any]) -> Corpus:
 
 
 class StoredFeatures:
-    """The features of a corpus folder's tracklets or chunks, read a few rows at a time.
+    """The features of a corpus folder's tracklets or chunks, read some rows at a time.
 
-    rows : sorted indices of the rows that count, (n,); row i of the features is that of rows[i].
+    rows : (n,) sorted indices of the rows to use; None for all.
     """
 
     def __init__(
@@ -221,7 +216,7 @@ class StoredFeatures:
         self.shape = (n_rows if rows is None else len(rows), size)
 
     def read(self, lo: int, hi: int) -> Array:
-        """The rows lo to hi, as float32."""
+        """Rows ``[lo, hi)`` as float32, (hi - lo, d)."""
         if lo >= hi:
             return np.empty((0, self.shape[1]), np.float32)
         wanted = np.arange(lo, hi) if self._rows is None else self._rows[lo:hi]
@@ -233,7 +228,7 @@ class StoredFeatures:
         if len(bad):
             raise CorpusError(
                 f"{self._path}, row {wanted[bad[0]]}: feature has values that are not finite (NaN "
-                "or infinite): mend or drop it"
+                "or infinite): correct or drop it"
             )
         return rows
 
@@ -248,51 +243,52 @@ def _read_arrays(path: Path) -> dict[str, Array]:
         raise CorpusError(f"{path} cannot be read ({problem}): make the corpus again") from problem
 
 
-def _read_tracklets(table: _Table, ids: list[str], featureless: bool) -> Tracklets:
+def _read_tracklets(table: _Table, ids: list[str], features: bool) -> Tracklets:
     n = table.n_rows
-    start, end = table.numbers("start"), table.numbers("end")
     allowed = [table.numbers(name, np.ones(n)) for name in ("allowed_1", "allowed_2")]
     boxes, box_offsets = table.boxes()
     return Tracklets(
-        offsets=table.clip_offsets(ids),
-        start=start,
-        end=end,
-        time=table.numbers("time", (start + end) / 2),
+        **_common_columns(table, ids, "tracklets", 3, features),
         score=table.numbers("score", np.ones(n)),
         allowed=as_flags("tracklets: allowed", np.stack(allowed, axis=1), (n, 2)),
-        label=as_labels("tracklets: label", table.numbers("label", _unknown(n), UNKNOWN), n, 3),
-        features=np.empty((n, 0), np.float32) if featureless else table.features(),
         boxes=boxes,
         box_offsets=box_offsets,
     )
 
 
-def _read_chunks(table: _Table, ids: list[str], featureless: bool) -> Chunks:
+def _read_chunks(table: _Table, ids: list[str], features: bool) -> Chunks:
     n = table.n_rows
-    start, end = table.numbers("start"), table.numbers("end")
     return Chunks(
-        offsets=table.clip_offsets(ids),
-        start=start,
-        end=end,
-        time=table.numbers("time", (start + end) / 2),
+        **_common_columns(table, ids, "chunks", 1, features),
         allowed=as_flags("chunks: allowed", table.numbers("allowed", np.ones(n)), (n,)),
-        label=as_labels("chunks: label", table.numbers("label", _unknown(n), UNKNOWN), n, 1),
-        features=np.empty((n, 0), np.float32) if featureless else table.features(),
     )
 
 
-def _featureless(header: dict[str, Any], kind: str) -> bool:
-    """Whether the rows were written without features; then the header says so."""
+def _common_columns(
+    table: _Table, ids: list[str], name: str, largest: int, features: bool
+) -> dict[str, Array]:
+    """The columns that both tables have; ``largest`` is the largest label."""
+    n = table.n_rows
+    start, end = table.numbers("start"), table.numbers("end")
+    labels = table.numbers("label", np.full(n, UNKNOWN, np.float64), UNKNOWN)
+    return {
+        "offsets": table.clip_offsets(ids),
+        "start": start,
+        "end": end,
+        "time": table.numbers("time", (start + end) / 2),
+        "label": as_labels(f"{name}: label", labels, n, largest),
+        "features": table.features() if features else np.empty((n, 0), np.float32),
+    }
+
+
+def _has_features(header: dict[str, Any], kind: str) -> bool:
+    """Whether rows were written with features; if not, the header gives their size as 0."""
     facts = header.get(kind)
-    return isinstance(facts, dict) and facts.get("feature_size") == 0
-
-
-def _unknown(n: int) -> Array:
-    return np.full(n, UNKNOWN, np.float64)
+    return not isinstance(facts, dict) or facts.get("feature_size") != 0
 
 
 class _Table:
-    """One Parquet file of a corpus, with errors that name it."""
+    """One Parquet file of a corpus; errors name the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -314,7 +310,7 @@ class _Table:
         return int(self._file.metadata.num_rows)
 
     def column(self, name: str) -> Any:
-        """A column, or None where the table has none of that name."""
+        """A column, or None if the table does not have it."""
         if name not in self._file.schema_arrow.names:
             return None
         try:
@@ -322,11 +318,13 @@ class _Table:
         except (OSError, pa.ArrowException) as problem:
             raise CorpusError(f"{self.path}: column {name} cannot be read: {problem}") from problem
 
-    def required(self, name: str) -> Any:
-        column = self.column(name)
-        if column is None:
+    def _require(self, name: str) -> None:
+        if name not in self._file.schema_arrow.names:
             raise CorpusError(f"{self.path} has no column {name!r}, which every corpus needs")
-        return column
+
+    def required(self, name: str) -> Any:
+        self._require(name)
+        return self.column(name)
 
     def optional(self, name: str, default: list[Any]) -> list[Any]:
         column = self.column(name)
@@ -335,7 +333,7 @@ class _Table:
     def numbers(
         self, name: str, default: Array | None = None, missing: float | None = None
     ) -> Array:
-        """A column as float64; nulls (and NaN) become ``missing``, or are an error without one."""
+        """A column as float64; nulls and NaN become ``missing``, or raise if that is None."""
         column = self.required(name) if default is None else self.column(name)
         if column is None:
             return default if default is not None else np.empty(0)
@@ -351,7 +349,7 @@ class _Table:
         return numbers if missing is None else np.nan_to_num(numbers, nan=missing)
 
     def clip_offsets(self, ids: list[str]) -> Array:
-        """Where each clip's rows begin; they must stand together, in the order of the clips."""
+        """(N + 1,) first row of each clip; rows must be contiguous, in the order of the clips."""
         names = self.required("clip").to_pylist()
         position = {clip_id: n for n, clip_id in enumerate(ids)}
         for name in set(names) - set(position):
@@ -359,12 +357,12 @@ class _Table:
         owners = np.array([position[name] for name in names], np.int64)
         if (np.diff(owners) < 0).any():
             raise CorpusError(
-                f"{self.path}: rows must stand in the order of clips.parquet, each clip's together"
+                f"{self.path}: rows must be in the order of clips.parquet, contiguous per clip"
             )
         return np.searchsorted(owners, np.arange(len(ids) + 1)).astype(np.int64)
 
     def boxes(self) -> tuple[Array, Array]:
-        """All boxes (B, 5), and where those of each row begin, (n + 1,)."""
+        """All boxes (B, 5), and the first one of each row, (n + 1,)."""
         column = self.column("boxes")
         if column is None or not self.n_rows:
             return np.empty((0, 5)), np.zeros(self.n_rows + 1, np.int64)
@@ -374,19 +372,17 @@ class _Table:
             raise CorpusError(
                 f"{self.path}: boxes must be lists of time, x1, y1, x2, y2"
             ) from problem
-        counts = np.asarray(lists.value_lengths().fill_null(0).to_numpy(), np.int64)
+        counts = lists.value_lengths().fill_null(0).to_numpy()
         rows = lists.flatten()
         columns = [rows.field(field.name).to_numpy(zero_copy_only=False) for field in _BOX]
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return np.stack(columns, axis=1).astype(np.float64), offsets
+        return np.stack(columns, axis=1).astype(np.float64), offsets_of(counts)
 
     def features(self) -> Array:
-        """The features (n, d) as float32, copied group by group so that they are held once."""
-        if "feature" not in self._file.schema_arrow.names:
-            raise CorpusError(f"{self.path} has no column 'feature', which every corpus needs")
+        """The features (n, d) as float32, copied per row group, so they are in memory once."""
+        self._require("feature")
         features: Array | None = None
         done = 0
-        for batch in self._file.iter_batches(_MOST_ROWS, columns=["feature"]):
+        for batch in self._file.iter_batches(_MAX_GROUP_ROWS, columns=["feature"]):
             rows = self._feature_rows(
                 batch.column(0), None if features is None else features.shape[1]
             )
@@ -394,16 +390,15 @@ class _Table:
                 features = np.empty((self.n_rows, rows.shape[1]), np.float32)
             features[done : done + len(rows)] = rows
             done += len(rows)
-        if features is None:  # no rows: only the schema may tell the size
+        if features is None:  # no rows: the size is in the schema
             kind = self._file.schema_arrow.field("feature").type
             size = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
             return np.empty((0, size), np.float32)
         return features
 
     def feature_size(self) -> int:
-        """How many numbers a feature has; 0 without any rows."""
-        if "feature" not in self._file.schema_arrow.names:
-            raise CorpusError(f"{self.path} has no column 'feature', which every corpus needs")
+        """The dimension of the features; 0 for a table without rows."""
+        self._require("feature")
         for batch in self._file.iter_batches(1, columns=["feature"]):
             return int(self._feature_rows(batch.column(0), None).shape[1])
         return 0
@@ -411,8 +406,7 @@ class _Table:
     def group_offsets(self) -> Array:
         """The first row of each row group, and the number of rows, (groups + 1,)."""
         facts = self._file.metadata
-        counts = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
-        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return offsets_of([facts.row_group(g).num_rows for g in range(facts.num_row_groups)])
 
     def feature_groups(self, groups: range, size: int) -> Array:
         """The features of some row groups, (n, size) as float32."""

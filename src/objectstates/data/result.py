@@ -1,4 +1,4 @@
-"""What a discovery found, in memory and on disk.
+"""The result of a discovery, in memory and on disk.
 
 A result is a folder::
 
@@ -8,26 +8,30 @@ A result is a folder::
     tracklets.parquet   clip, tracklet (index within the clip), start, end, state, score_1, score_2
     chunks.parquet      clip, chunk (index within the clip), start, end, action, score
     classifiers.npz     the learned classifiers, absent sides left out; no pickle
-    corpus/             the clips that were looked at, without their features: videos, boxes, truth
+    corpus/             the clips that took part, without features: videos, boxes, annotations
 
-So it tells by itself all that a report or an export needs. Clips that were left out have no rows;
-``result.json`` names them and says why, and also those that have rows but were not learned from.
+A report or an export needs nothing else. Clips that were left out have no rows; ``result.json``
+names them with the reason, and also the outlier clips, which have rows but were not learned from.
 """
 
 from __future__ import annotations
 
 import zipfile
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from objectstates.base.errors import CorpusError, ResultError
+from objectstates.base.errors import CorpusError, MissingExtraError, ResultError
 from objectstates.base.storage import Artefact
 from objectstates.data.corpus import Array, Corpus
+
+if TYPE_CHECKING:
+    import pandas
 
 ARTEFACT = Artefact(
     header="result.json",
@@ -37,12 +41,12 @@ ARTEFACT = Artefact(
     ),
     error=ResultError,
 )
-_STATES = {"state": 2, "action": 1}  # columns of each classifier
+_N_COLUMNS = {"state": 2, "action": 1}  # of each classifier
 
 
 @dataclass(frozen=True)
 class SkippedClip:
-    """A clip that was left out, and why."""
+    """A clip that was left out, with the reason."""
 
     clip: str
     reason: str
@@ -50,11 +54,11 @@ class SkippedClip:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Linear scores X W + b of one side.
+    """A linear classifier: scores X W + b of the states or of the action.
 
-    n_rows : how many rows it was learned on.
-    scale : what it was divided by, so that 1 stands for a row like those labelled (see
-        ``solver/held_out.py``); the larger, the better the clips foretold each other's labels.
+    n_rows : number of training rows.
+    scale : divisor of the weights, chosen so that labelled rows score about 1 when their clip is
+        held out (``solver/held_out.py``). Higher means a better leave-one-clip-out fit.
     """
 
     weights: Array  # (d, K)
@@ -65,26 +69,34 @@ class Classifier:
     def scores(self, features: Array) -> Array:
         """(M, K) scores of features (M, d), in float64."""
         scores = np.empty((len(features), len(self.bias)))
-        for first in range(0, len(features), 1024):  # widened in pieces, to need little memory
+        for first in range(0, len(features), 1024):  # in blocks, to bound the float64 copy
             rows = slice(first, first + 1024)
             scores[rows] = features[rows].astype(np.float64) @ self.weights + self.bias
         return scores
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Per clip the action's time, per tracklet its state, and how they came about.
+    """The action time of each clip, the state of each tracklet, scores and classifiers.
 
-    Columns follow the rows of ``corpus``, which holds the clips that took part (N of them, with M
-    tracklets and T chunks in all) without their features. ``action_chunk`` is -1 and the action's
-    span and scores are NaN where only states were sought; states are 0 and their scores NaN where
-    only actions were. ``skipped`` clips are not in the corpus; those ``set_aside`` are, but nothing
-    was learned from them, and their labels are predictions.
+    Arrays follow the rows of ``corpus``: the N clips that took part, with M tracklets and T chunks
+    in all, without features. If only states were sought, ``action_chunk`` is -1 and the action's
+    span and scores are NaN; if only the action was, states are 0 and their scores NaN. ``skipped``
+    clips are not in the corpus. ``set_aside`` are the outlier clips: they are in the corpus, but
+    were not learned from, and their labels are predictions.
+
+    >>> from objectstates import JointDiscovery
+    >>> from objectstates.data.synthetic import synthetic_corpus
+    >>> result = JointDiscovery().fit(synthetic_corpus(n_clips=8)).result_
+    >>> result  # doctest: +ELLIPSIS
+    Result of 8 clips, ... tracklets, ... chunks
+      state 1: ... tracklets, state 2: ... tracklets, action in 8 clips
+      ...
     """
 
     corpus: Corpus
     action_chunk: Array  # (N,) index within the clip
-    action_span: Array  # (N, 2) from when to when it lasts
+    action_span: Array  # (N, 2) start and end, in seconds
     action_scores: Array  # (T,)
     state: Array  # (M,) 0, 1 or 2
     state_scores: Array  # (M, 2)
@@ -94,6 +106,41 @@ class Result:
     skipped: tuple[SkippedClip, ...] = field(default=())
     set_aside: tuple[SkippedClip, ...] = field(default=())
 
+    def __repr__(self) -> str:
+        tracklets, chunks = len(self.state), len(self.action_scores)
+        left_out = "".join(
+            f", {len(clips)} {kind}"
+            for kind, clips in (("skipped", self.skipped), ("outliers", self.set_aside))
+            if clips
+        )
+        counts = [int((self.state == k).sum()) for k in (1, 2)]
+        lines = [
+            f"Result of {len(self.clips)} clips{left_out}, {tracklets} tracklets, {chunks} chunks",
+            f"state 1: {counts[0]} tracklets, state 2: {counts[1]} tracklets, "
+            f"action in {int((self.action_chunk >= 0).sum())} clips",
+        ]
+        if "duality_gap" in self.summary:
+            lines.append(
+                f"objective {self.summary['objective']['total']:.4g}, relaxed "
+                f"{self.summary['relaxed_objective']:.4g}, "
+                f"duality gap {self.summary['duality_gap']:.2g}"
+            )
+        return "\n  ".join(lines)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row per clip: action time, start and end in seconds, score, confidence.
+
+        Needs the extra ``pandas``; the columns are those of ``clips.parquet``.
+        """
+        return _frame(self._clip_table())
+
+    def tracklets_frame(self) -> pandas.DataFrame:
+        """One row per tracklet: clip, index within it, start and end in seconds, state, scores.
+
+        Needs the extra ``pandas``; the columns are those of ``tracklets.parquet``.
+        """
+        return _frame(self._tracklet_table())
+
     @property
     def clips(self) -> tuple[str, ...]:
         """The ids of the clips that took part."""
@@ -101,27 +148,27 @@ class Result:
 
     @property
     def tracklet_clip(self) -> Array:
-        """(M,) which clip a tracklet belongs to."""
+        """(M,) index of the clip of each tracklet."""
         return np.repeat(np.arange(len(self.clips)), np.diff(self.corpus.tracklets.offsets))
 
     @property
     def tracklet_index(self) -> Array:
-        """(M,) index of a tracklet within its clip."""
+        """(M,) index of each tracklet within its clip."""
         return np.arange(len(self.state)) - self.corpus.tracklets.offsets[self.tracklet_clip]
 
     @property
     def action_time(self) -> Array:
-        """(N,) seconds, NaN where no action was sought."""
+        """(N,) time of the action in seconds; NaN if no action was sought."""
         return self._at_action(self.corpus.chunks.time)
 
     @property
     def action_score(self) -> Array:
-        """(N,) the classifier's score of the chunk that was chosen."""
+        """(N,) score of the action's chunk."""
         return self._at_action(self.action_scores)
 
     @property
     def confidence(self) -> Array:
-        """(N,) from 0 to 1: evidence e gives e^2 / (e^2 + 1/4), 0.8 at 1 and 0.5 at 1/2.
+        """(N,) from 0 to 1: e^2 / (e^2 + 1/4) of the evidence e, 0.8 at 1 and 0.5 at 1/2.
 
         It ranks clips; it is not a probability.
         """
@@ -130,18 +177,17 @@ class Result:
 
     @property
     def evidence(self) -> Array:
-        """(N,) the mean of the scores of what was labelled, of both sides alike.
+        """(N,) mean score of the labelled chunk and tracklets; action and states weigh the same.
 
-        A score is near 1 where a chunk or a tracklet looks just like those labelled alike in the
-        other clips, and above it where it does so more than most.
+        A score is about 1 if the row resembles rows with the same label in other clips.
         """
         return self._evidence({})
 
     @property
     def raw_evidence(self) -> Array:
-        """(N,) the same of scores that were not brought to a common scale.
+        """(N,) the evidence of unscaled scores, for comparing discoveries in the same clips.
 
-        It tells discoveries in the same clips apart: the more they found that is alike, the larger.
+        Higher means a better leave-one-clip-out fit.
         """
         return self._evidence({side: found.scale for side, found in self.classifiers.items()})
 
@@ -164,7 +210,7 @@ class Result:
         return np.where(self.action_chunk >= 0, column[rows], np.nan)
 
     def save(self, path: str | Path) -> None:
-        """Write the result as a folder; an earlier result there is replaced as a whole."""
+        """Write the result as a folder; replace an earlier result there."""
         with ARTEFACT.writing(path) as folder:
             header = {
                 "settings": self.settings,
@@ -223,16 +269,16 @@ class Result:
             {
                 "clip": pa.array(self.clips, pa.string()),
                 "action_chunk": pa.array(self.action_chunk, pa.int32(), mask=none),
-                "action_time": pa.array(self.action_time, pa.float64(), mask=none),
-                "action_start": pa.array(self.action_span[:, 0], pa.float64(), mask=none),
-                "action_end": pa.array(self.action_span[:, 1], pa.float64(), mask=none),
-                "action_score": pa.array(self.action_score, pa.float64(), mask=none),
+                "action_time": _nullable(self.action_time),
+                "action_start": _nullable(self.action_span[:, 0]),
+                "action_end": _nullable(self.action_span[:, 1]),
+                "action_score": _nullable(self.action_score),
                 "confidence": pa.array(self.confidence, pa.float64()),
             }
         )
 
     def _tracklet_table(self) -> pa.Table:
-        table, none = self.corpus.tracklets, np.isnan(self.state_scores)
+        table = self.corpus.tracklets
         return pa.table(
             {
                 "clip": pa.array([self.clips[n] for n in self.tracklet_clip], pa.string()),
@@ -240,8 +286,8 @@ class Result:
                 "start": pa.array(table.start, pa.float64()),
                 "end": pa.array(table.end, pa.float64()),
                 "state": pa.array(self.state, pa.int8()),
-                "score_1": pa.array(self.state_scores[:, 0], pa.float64(), mask=none[:, 0]),
-                "score_2": pa.array(self.state_scores[:, 1], pa.float64(), mask=none[:, 1]),
+                "score_1": _nullable(self.state_scores[:, 0]),
+                "score_2": _nullable(self.state_scores[:, 1]),
             }
         )
 
@@ -256,15 +302,13 @@ class Result:
                 "start": pa.array(table.start, pa.float64()),
                 "end": pa.array(table.end, pa.float64()),
                 "action": pa.array(index == self.action_chunk[owner]),
-                "score": pa.array(
-                    self.action_scores, pa.float64(), mask=np.isnan(self.action_scores)
-                ),
+                "score": _nullable(self.action_scores),
             }
         )
 
 
 def _check_rows(result: Result) -> None:
-    """A table that does not fit the corpus beside it was exchanged or cut."""
+    """Raise if the tables do not match the corpus beside them."""
     offsets = result.corpus.chunks.offsets
     sizes = {
         "clips": (len(result.action_chunk), len(result.corpus)),
@@ -280,6 +324,17 @@ def _check_rows(result: Result) -> None:
         raise ValueError("a state is not 0, 1 or 2")
 
 
+def _nullable(values: Array) -> pa.Array:
+    """A column with null in place of NaN."""
+    return pa.array(values, pa.float64(), mask=np.isnan(values))
+
+
+def _frame(table: pa.Table) -> pandas.DataFrame:
+    if find_spec("pandas") is None:
+        raise MissingExtraError("data frames need an extra: pip install 'objectstates[pandas]'")
+    return table.to_pandas()
+
+
 def _column(table: pa.Table, name: str, missing: float) -> Array:
     return np.asarray(table[name].cast(pa.float64()).fill_null(missing).to_numpy(), np.float64)
 
@@ -291,13 +346,13 @@ def _read_classifiers(path: Path) -> dict[str, Classifier]:
                 arrays[f"{side}_weights"],
                 arrays[f"{side}_bias"],
                 int(arrays[f"{side}_n_rows"]),
-                arrays.get(f"{side}_scale", np.ones(_STATES[side])),
+                arrays.get(f"{side}_scale", np.ones(_N_COLUMNS[side])),
             )
             for side in ("action", "state")
             if f"{side}_weights" in arrays
         }
     for side, classifier in classifiers.items():
-        weights, bias, n_states = classifier.weights, classifier.bias, _STATES[side]
+        weights, bias, n_states = classifier.weights, classifier.bias, _N_COLUMNS[side]
         parts = weights, bias, classifier.scale
         shaped = weights.ndim == 2 and weights.shape[1] == n_states
         shaped &= bias.shape == classifier.scale.shape == (n_states,)

@@ -1,16 +1,16 @@
-"""What is true of clips, for evaluation only: when the action happens and where the object is.
+"""Ground truth of clips, for evaluation only: the interval of the action and the object's boxes.
 
-`read_truth` reads it from
+`read_truth` reads
 
 * a folder with ``<clip>.json`` for every ``<clip>.mp4``: ``action_interval_s``, ``fps`` and per
-  frame ``object.box`` and ``part.box`` (null where the thing is not in the image);
+  frame ``object.box`` and ``part.box`` (null where it is not visible);
 * ``annotations.json``, or the folder that holds it: a list of videos (``file``), each with
   ``action_interval_s`` and ``object_box_before``, ``object_box_after`` at ``frame_before``,
   ``frame_after``;
 * a CSV file ``clip,action_start,action_end``, in seconds of the video.
 
-`label_corpus` turns it into the labels that a corpus carries. All times are those of the whole
-video, and so are a corpus's: a clip that is a crop of a video has the truth of the video.
+`label_corpus` converts it to labels of tracklets and chunks. All times are those of the whole
+video, as in a corpus: clips cut from one video share its ground truth.
 """
 
 from __future__ import annotations
@@ -26,33 +26,28 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from objectstates.base.errors import TruthError
+from objectstates.base.geometry import MATCH_IOU, paired_iou
 from objectstates.data.clips import TrackletLabel
-from objectstates.data.corpus import UNKNOWN, Corpus
-
-Array = npt.NDArray[Any]
-
-LEAST_IOU = 0.5
-"""A tracklet shows the object if its boxes and the object's have this overlap in the mean."""
+from objectstates.data.corpus import UNKNOWN, Array, Corpus
 
 CSV_COLUMNS = ("clip", "action_start", "action_end")
-_TOLERANCE = 1e-6  # seconds; times of frames are rounded
+_TOLERANCE = 1e-6  # seconds; absorbs the rounding of frame times
 
 
 class UnknownClipWarning(UserWarning):
-    """Clips of a corpus of which nothing is known; they stay without labels."""
+    """Some clips of a corpus have no ground truth; they stay unlabelled."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClipTruth:
-    """What is true of one clip, or of the video it comes from.
+    """Ground truth of one clip, or of the video it comes from.
 
-    clip : its id, or the end of the video's path without suffix, such as ``open_drawer/00``.
+    clip : its id, or the last parts of the video's path without suffix, e.g. ``open_drawer/00``.
     action : start and end in seconds of the video.
-    times : (k,) moments at which the object's place is known; may be none.
-    boxes : (k, 4) ``x1, y1, x2, y2`` in pixels of the video; NaN where the object is not seen.
+    times : (k,) seconds of the annotated boxes; may be empty.
+    boxes : (k, 4) ``x1, y1, x2, y2`` in pixels of the video; NaN where the object is not visible.
     """
 
     clip: str
@@ -63,20 +58,20 @@ class ClipTruth:
     def __post_init__(self) -> None:
         start, end = self.action
         if not -np.inf < start < end < np.inf:
-            raise TruthError(f"clip {self.clip!r}: its action from {start:g} to {end:g} s is empty")
+            raise TruthError(f"clip {self.clip!r}: the action from {start:g} to {end:g} s is empty")
         if self.boxes.shape != (len(self.times), 4) or not np.isfinite(self.times).all():
-            raise TruthError(f"clip {self.clip!r}: there must be four numbers per box, and a time")
+            raise TruthError(f"clip {self.clip!r}: every box needs four numbers and a finite time")
 
     def phase(self, times: Array) -> Array:
-        """0 before the action, 1 in it, 2 after it."""
+        """(n,) 0 before the action, 1 during it, 2 after it."""
         start, end = self.action
         return (times >= start - _TOLERANCE).astype(np.int8) + (times >= end - _TOLERANCE)
 
     def boxes_at(self, times: Array) -> Array:
-        """(n, 4) where the object is at ``times`` (n,): its nearest known box of that phase.
+        """(n, 4) boxes of the object at ``times`` (n,): the nearest annotation of the same phase.
 
-        Where the object moves only in the action, a single box tells its place before it, and
-        another after it. A phase without any takes the nearest box of all.
+        If the object moves only during the action, one box before and one after it suffice. A
+        phase without annotations takes the nearest of another phase.
         """
         apart = np.abs(times[:, None] - self.times[None]).astype(np.float64)
         other = self.phase(times)[:, None] != self.phase(self.times)[None]
@@ -86,11 +81,10 @@ class ClipTruth:
 
 @dataclass(frozen=True, eq=False)
 class VideoSeconds:
-    """What is true of a video second by second, as in ChangeIt.
+    """Ground truth of a video per second, as in ChangeIt.
 
-    category : the manipulation it belongs to.
-    labels : (S,) of the seconds ``[s, s + 1)``: 0 background, 1 first state, 2 action, 3 second
-        state.
+    category : the manipulation.
+    labels : (S,) of seconds ``[s, s + 1)``: 0 background, 1 state 1, 2 action, 3 state 2.
     """
 
     category: str
@@ -102,26 +96,24 @@ class VideoSeconds:
 
 
 def label_corpus(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> Corpus:
-    """The same corpus with the labels that ``truth`` implies.
+    """The same corpus, labelled by ``truth``.
 
-    A tracklet is a false positive unless the IoU of its boxes with the object's, averaged over its
-    boxes, reaches `LEAST_IOU` (the paper's annotators judged whole tracklets by eye; the mean
-    forgives a moment of drift). Otherwise it is in state 1 if it ends before the action, in state
-    2 if it starts after it, and ambiguous if it has a part in the action. Truth without boxes
-    cannot tell false positives: tracklets are then labelled by their time alone, and what comes
-    of it is a bound from above. A chunk is labelled by its time.
+    A tracklet is a false positive unless the mean IoU of its boxes with the object's reaches
+    `MATCH_IOU` (the paper's annotators judged whole tracklets; the mean tolerates short drift).
+    Otherwise it is state 1 if it ends before the action, state 2 if it starts after it, and
+    ambiguous if it overlaps it. Without boxes, false positives are not identified: tracklets are
+    labelled by time alone, so precision is an upper bound. Chunks are labelled by their time.
 
-    A clip's truth is the one by its id; or, as for crops, the one whose name is the end of its
-    video's path. Clips without any keep no labels, with a warning; if there is none at all it is
-    an error.
+    Ground truth is looked up by clip id, then by the longest matching end of the video's path.
+    Clips without any stay unlabelled, with a warning; it is an error if none has any.
     """
     found = [_truth_of(corpus, n, truth) for n in range(len(corpus))]
     lacking = [corpus.clip_ids[n] for n, known in enumerate(found) if known is None]
     if lacking:
-        what = f"nothing is known of {len(lacking)} of {len(corpus)} clips: {_some(lacking)}"
+        what = f"no ground truth for {len(lacking)} of {len(corpus)} clips: {_some(lacking)}"
         if len(lacking) == len(corpus):
-            raise TruthError(f"{what}; the truth is about {_some(list(truth))}")
-        warnings.warn(f"{what}; they stay without labels", UnknownClipWarning, stacklevel=2)
+            raise TruthError(f"{what}; there is some for {_some(list(truth))}")
+        warnings.warn(f"{what}; they stay unlabelled", UnknownClipWarning, stacklevel=2)
     state = np.full(len(corpus.tracklets.start), UNKNOWN, np.int8)
     action = np.full(len(corpus.chunks.start), UNKNOWN, np.int8)
     for n, known in enumerate(found):
@@ -160,24 +152,16 @@ def _tracklet_labels(corpus: Corpus, n: int, truth: ClipTruth) -> Array:
     if (np.diff(edges) == 0).any():
         raise TruthError(
             f"clip {corpus.clip_ids[n]!r} has tracklets without boxes, which cannot be compared "
-            "with the object's: make the corpus with ingest, or give truth without boxes"
+            "with the object's: make the corpus with ingest, or give ground truth without boxes"
         )
     boxes = table.boxes[edges[0] : edges[-1]] if len(rows) else np.empty((0, 5))
-    overlap = _iou(boxes[:, 1:], truth.boxes_at(boxes[:, 0]))
+    overlap = paired_iou(boxes[:, 1:], truth.boxes_at(boxes[:, 0]))
     for i, (first, last) in enumerate(
         zip(edges[:-1] - edges[0], edges[1:] - edges[0], strict=True)
     ):
-        if overlap[first:last].mean() < LEAST_IOU:
+        if overlap[first:last].mean() < MATCH_IOU:
             label[i] = TrackletLabel.FALSE_POSITIVE
     return label
-
-
-def _iou(a: Array, b: Array) -> Array:
-    """(n,) overlap of each box of ``a`` with that of ``b`` beside it; 0 where it is not seen."""
-    sides = np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2])
-    common = np.maximum(sides, 0).prod(axis=1)
-    union = (a[:, 2:] - a[:, :2]).prod(axis=1) + (b[:, 2:] - b[:, :2]).prod(axis=1) - common
-    return np.asarray(np.nan_to_num(common / np.where(union > 0, union, 1.0)))
 
 
 def _some(names: list[str]) -> str:
@@ -188,7 +172,7 @@ def _some(names: list[str]) -> str:
 
 
 def read_truth(path: str | Path) -> dict[str, ClipTruth]:
-    """What is true of clips, by their ids; the module's head says what is read."""
+    """Ground truth by clip id; the formats are listed at the head of this module."""
     path = Path(path)
     if not path.exists():
         raise TruthError(f"{path} does not exist")
@@ -206,15 +190,15 @@ def read_truth(path: str | Path) -> dict[str, ClipTruth]:
             f"file {','.join(CSV_COLUMNS)}"
         )
     if not found:
-        raise TruthError(f"{path} tells of no clip")
+        raise TruthError(f"{path} has ground truth of no clip")
     return found
 
 
 def shown_box(truth: Mapping[str, Any], frame: int) -> tuple[float, float, float, float] | None:
-    """The box of what shows the state in a frame of a clip's JSON: around object and part.
+    """The union of the boxes of object and part in a frame of a clip's JSON; None if not visible.
 
-    The part that moves may be inside the object's box (a drawer in its cabinet), which it then
-    does not change; or beside it (a lid that is put on a box), when only both together show it.
+    The moving part may lie outside the object's box (a lid that is put on a box); then only the
+    union shows the state.
     """
     boxes = [truth[thing]["box"][frame] for thing in ("object", "part") if thing in truth]
     corners = [[float(x) for x in box] for box in boxes if box is not None]
@@ -230,8 +214,8 @@ def _read_folder(folder: Path) -> dict[str, ClipTruth]:
         facts = _read_json(path)
         if not isinstance(facts, dict) or "action_interval_s" not in facts:
             if path.with_suffix(".mp4").exists():
-                raise TruthError(f"{path} lacks action_interval_s: it tells nothing of its video")
-            continue  # something else that lies in the folder
+                raise TruthError(f"{path} lacks action_interval_s, the interval of the action")
+            continue  # not an annotation file
         try:
             boxes = [shown_box(facts, frame) for frame in range(int(facts["n_frames"]))]
             found[path.stem] = ClipTruth(
@@ -241,7 +225,7 @@ def _read_folder(folder: Path) -> dict[str, ClipTruth]:
                 np.array([box or (np.nan,) * 4 for box in boxes], np.float64).reshape(-1, 4),
             )
         except (LookupError, TypeError, ValueError, ArithmeticError) as problem:
-            raise TruthError(f"{path} is not as it should be: {_why(problem)}") from problem
+            raise TruthError(f"{path} is malformed: {_why(problem)}") from problem
     return found
 
 
@@ -266,7 +250,7 @@ def _read_annotations(path: Path) -> dict[str, ClipTruth]:
             )
         except (LookupError, TypeError, ValueError, ArithmeticError) as problem:
             raise TruthError(
-                f"{path}, entry {position + 1}, is not as it should be: {_why(problem)}"
+                f"{path}, entry {position + 1}, is malformed: {_why(problem)}"
             ) from problem
     return found
 
@@ -283,7 +267,7 @@ def _read_csv(path: Path) -> dict[str, ClipTruth]:
             raise TruthError(f"{path}: the header must be {','.join(CSV_COLUMNS)}")
         clip = (row["clip"] or "").strip()
         if not clip or clip in found:
-            raise TruthError(f"{path}, line {line}: the clip {clip!r} is missing or a second time")
+            raise TruthError(f"{path}, line {line}: the clip {clip!r} is missing or a duplicate")
         try:
             action = _seconds(row["action_start"]), _seconds(row["action_end"])
             found[clip] = ClipTruth(clip, action, np.empty(0), np.empty((0, 4)))

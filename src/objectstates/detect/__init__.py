@@ -1,1 +1,1 @@
-"""Detection behind one small protocol; one file per kind of detector."""
+"""Detectors: from frames to boxes with scores, one file per kind; no tracking."""

@@ -1,26 +1,26 @@
-"""Boxes that others wrote down: COCO JSON, MOT CSV and CVAT for video XML.
+"""Files of boxes: COCO JSON, MOT CSV and CVAT for video XML.
 
-Every format is read into the same rows. How a file names a video and says when a box is seen:
+Every format is read into the same rows. How a file gives the video and the time of a box:
 
 * **COCO JSON**, an object with ``images``, ``annotations`` (those of a detector have a ``score``)
   and ``categories``. An image belongs to the video that its ``video`` field names, or its
   ``video_id`` among ``videos`` (by ``name`` or ``file_name``). Without those, its ``file_name``
   is ``.../VIDEO/000012.jpg`` or ``.../VIDEO_000012.jpg`` (with any or no separator, and perhaps
-  the word "frame" before the number); if it is but a number, the video is named as the JSON file.
-  An image shows the moment ``time`` or ``timestamp`` (seconds), or the frame ``frame``,
-  ``frame_id``, ``frame_index`` or ``frame_number`` (from 0), or the one its ``file_name`` ends in
-  (from 0; where the video is a folder of images, the image of that number).
-  A list of results alone is read where each ``image_id`` is such a file name.
-* **MOT CSV**, lines of ``frame,id,x,y,w,h[,conf[,class[,...]]]`` with frames from 1. The file is
-  named as the video. A negative ``conf`` means 1. ``labels.txt`` beside it, a name a line, names
+  the word "frame" before the number); if it is only a number, the video has the JSON file's name.
+  The time of an image is ``time`` or ``timestamp`` (seconds), or the frame ``frame``,
+  ``frame_id``, ``frame_index`` or ``frame_number`` (from 0), or the number its ``file_name`` ends
+  in (from 0; where the video is a folder of images, the image of that number).
+  A list of results without images is read if each ``image_id`` is such a file name.
+* **MOT CSV**, lines of ``frame,id,x,y,w,h[,conf[,class[,...]]]`` with frames from 1. The file has
+  the video's name. A negative ``conf`` means 1. ``labels.txt`` beside it, a name a line, names
   the classes from 1.
-* **CVAT for video XML**. The video is the task's ``source``, or named as the file. Between the
-  boxes of a track the frames are interpolated linearly, as CVAT does; from a box that is
-  ``outside`` to the next that is not there is nothing; the last box stays until ``stop_frame``. Of
-  a turned box the upright hull is taken.
+* **CVAT for video XML**. The video is the task's ``source``, or has the file's name. Boxes of a
+  track are interpolated linearly, as CVAT does; from a box that is ``outside`` to the next that is
+  not there are none; the last box stays until ``stop_frame``. A rotated box becomes its
+  axis-aligned hull.
 
-Identities of tracks are not kept. Frame numbers become seconds by ``fps`` of a COCO image, of
-its video or of ``info``; else by the frame rate of the video itself.
+Track identities are dropped. Frame numbers are converted to seconds by ``fps`` of a COCO image, of
+its video or of ``info``; else by the frame rate of the video.
 """
 
 from __future__ import annotations
@@ -42,38 +42,36 @@ from objectstates.video.reader import VIDEO_SUFFIXES
 
 SUFFIXES = (".json", ".csv", ".txt", ".xml")
 
-_ENDLESS = 10**7
-"""No video has as many frames; a file that says so would fill the memory."""
+_MAX_FRAMES = 10**7  # more frames than any video has: a damaged file must not fill the memory
 
-VideoName = tuple[str, ...]
-"""The last parts of a video's path, without the suffix of the file."""
+VideoName = tuple[str, ...]  # the last parts of a video's path, without the suffix of the file
 
 
 class BoxRow(NamedTuple):
-    """One box as a file has it.
+    """One box of a file.
 
     videos : the names that the video may have.
-    position : frame from 0, or seconds where ``rate`` is 1.
-    rate : positions in a second; nan is the frame rate of the video.
+    position : frame from 0, or seconds if ``rate`` is 1.
+    rate : positions per second; nan: the frame rate of the video.
     box : ``x1, y1, x2, y2`` in pixels of an image of ``size``.
-    size : width and height of the image in the file; nan is that of the video.
-    label : what the box shows; empty where the file does not say.
+    size : width and height of the image; nan: that of the video.
+    label : the class of the object; empty if the file has none.
     from_name : whether the position is the number of an image file.
     """
 
     videos: tuple[VideoName, ...]
     position: float
     rate: float
-    box: tuple[float, float, float, float]
-    score: float
-    label: str
+    box: tuple[float, float, float, float] = (math.nan,) * 4
+    score: float = 1.0
+    label: str = ""
     size: tuple[float, float] = (math.nan, math.nan)
     from_name: bool = False
 
 
 @dataclass
 class BoxFile:
-    """All that files say: the boxes, the videos (there may be some without boxes), the labels."""
+    """Content of files: boxes, videos (also those without boxes) and labels."""
 
     rows: list[BoxRow] = field(default_factory=list)
     videos: set[VideoName] = field(default_factory=set)
@@ -82,7 +80,7 @@ class BoxFile:
     def add(self, row: BoxRow) -> None:
         positive = all(not number <= 0 for number in (row.rate, *row.size))  # or nan
         finite = all(map(math.isfinite, (row.position, *row.box)))
-        if not (finite and positive and 0 <= row.score <= 1 and row.position < _ENDLESS):
+        if not (finite and positive and 0 <= row.score <= 1 and row.position < _MAX_FRAMES):
             raise ValueError(
                 f"frame {row.position:g}, box {row.box}, score {row.score:g}: numbers must be "
                 "finite, scores from 0 to 1, frame rates and sizes of images above 0"
@@ -131,7 +129,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def video_name(path: str | Path) -> VideoName:
-    """Parts of a path, without the suffix of a video, in one spelling of accents."""
+    """Parts of a path, without the suffix of a video, in Unicode's NFC."""
     text = unicodedata.normalize("NFC", str(path)).replace("\\", "/")
     *folders, last = [part for part in text.split("/") if part not in ("", ".")] or [""]
     stem, dot, suffix = last.rpartition(".")
@@ -139,16 +137,6 @@ def video_name(path: str | Path) -> VideoName:
 
 
 # COCO
-
-
-class _Place(NamedTuple):
-    """Where an image is: the fields of a row that all its boxes share."""
-
-    videos: tuple[VideoName, ...]
-    position: float
-    rate: float
-    size: tuple[float, float]
-    from_name: bool
 
 
 def _read_coco(file: Path, data: Any, found: BoxFile) -> None:
@@ -161,38 +149,39 @@ def _read_coco(file: Path, data: Any, found: BoxFile) -> None:
         video["id"]: (video_name(video.get("name") or video["file_name"]), _number(video, "fps"))
         for video in data.get("videos") or ()
     }
-    places = {image["id"]: _place(file, image, videos, rate) for image in data["images"]}
-    for place in places.values():
-        found.videos.update(place.videos)
+    images = {image["id"]: _image_row(file, image, videos, rate) for image in data["images"]}
+    for row in images.values():
+        found.videos.update(row.videos)
     labels = {c["id"]: str(c["name"]) for c in data.get("categories") or ()}
     found.labels.update(labels.values())
     for annotation in data["annotations"]:
         if annotation.get("iscrowd"):
             continue
         image = annotation["image_id"]
-        if image not in places:
+        if image not in images:
             raise ValueError(f"an annotation is of image {image!r}, which is not among the images")
-        place, category = places[image], annotation.get("category_id", "")
+        category = annotation.get("category_id", "")
         x, y, width, height = map(float, annotation["bbox"])
         score = float(annotation.get("score", 1.0))
         label = labels.get(category, str(category))
         box = (x, y, x + width, y + height)
-        found.add(BoxRow(place.videos, place.position, place.rate, box, score, label, *place[3:]))
+        found.add(images[image]._replace(box=box, score=score, label=label))
 
 
 def _images_of_results(results: list[Any]) -> list[dict[str, str]]:
     names = dict.fromkeys(result["image_id"] for result in results)
     if not all(isinstance(name, str) for name in names):
         raise ValueError(
-            "a list of results does not say which images it is about: put it as annotations "
+            "a list of results does not name its images: give it as annotations "
             "beside images, or make each image_id a name like VIDEO_000012"
         )
     return [{"id": name, "file_name": name} for name in names]
 
 
-def _place(
+def _image_row(
     file: Path, image: dict[str, Any], videos: dict[Any, tuple[VideoName, float]], rate: float
-) -> _Place:
+) -> BoxRow:
+    """Video and time of an image, as a row without a box."""
     names, number = _from_file_name(file, str(image.get("file_name", "")))
     if image.get("video_id") in videos:
         name, video_rate = videos[image["video_id"]]
@@ -203,13 +192,13 @@ def _place(
         rate = own_rate
     size = (_number(image, "width"), _number(image, "height"))
     if not math.isnan(time := _number(image, "time", "timestamp")):
-        return _Place(names, time, 1.0, size, False)
+        return BoxRow(names, time, 1.0, size=size)
     frame = _number(image, "frame", "frame_id", "frame_index", "frame_number")
     if not math.isnan(frame):
-        return _Place(names, frame, rate, size, False)
+        return BoxRow(names, frame, rate, size=size)
     if number is None:
         raise ValueError(f"image {image['id']!r} has no frame, no time and no number in its name")
-    return _Place(names, number, rate, size, True)
+    return BoxRow(names, number, rate, size=size, from_name=True)
 
 
 def _from_file_name(file: Path, name: str) -> tuple[tuple[VideoName, ...], int | None]:
@@ -226,7 +215,7 @@ def _from_file_name(file: Path, name: str) -> tuple[tuple[VideoName, ...], int |
 
 
 def _number(data: dict[str, Any], *names: str) -> float:
-    """Return the first of some fields that is there, or nan."""
+    """The first of some fields that is present, or nan."""
     return next((float(data[name]) for name in names if data.get(name) is not None), math.nan)
 
 
@@ -258,7 +247,7 @@ def _class_names(file: Path) -> list[str]:
 
 def _class_name(number: float, names: Sequence[str]) -> str:
     if number < 0:
-        return ""  # of detections: columns that are not used are -1
+        return ""  # unused columns of detections are -1
     named = number == int(number) and 1 <= number <= len(names)
     return names[int(number) - 1].strip() if named else f"{number:g}"
 
@@ -267,10 +256,10 @@ def _class_name(number: float, names: Sequence[str]) -> str:
 
 
 def _parse_xml(text: str) -> ElementTree.Element:
-    # Entities can be declared in a document type only: without it there is nothing to expand or
-    # to fetch. As text, not bytes, the document cannot ask for another encoding either.
+    # Entities can be declared in a document type only: without it nothing is expanded or fetched.
+    # Text, unlike bytes, cannot declare another encoding either.
     if "<!DOCTYPE" in text:
-        raise ValueError("XML with a document type is refused, for it can be made to harm")
+        raise ValueError("XML with a document type is refused: its entities can be harmful")
     try:
         return ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -279,10 +268,10 @@ def _parse_xml(text: str) -> ElementTree.Element:
 
 def _read_cvat(file: Path, root: ElementTree.Element, found: BoxFile) -> None:
     if root.tag != "annotations" or root.find("image") is not None:
-        raise ValueError("this is not of the form «CVAT for video»; export it as that")
+        raise ValueError("this is not «CVAT for video»: export it in that format")
     sources = {e.text.strip() for e in root.iterfind("meta//source") if e.text}
     if len(sources) > 1:
-        raise ValueError(f"tasks of {len(sources)} videos are in it; export one by one")
+        raise ValueError(f"it has tasks of {len(sources)} videos: export one by one")
     video = (video_name(sources.pop() if sources else file.with_suffix("")),)
     found.videos.update(video)
     found.labels.update(e.text for e in root.iterfind("meta//label/name") if e.text)
@@ -316,7 +305,7 @@ def _key_boxes(track: ElementTree.Element) -> list[_KeyBox]:
 
 
 def _upright(corners: Iterable[float], angle: float) -> tuple[float, float, float, float]:
-    """Hull of a box that is turned about its centre."""
+    """Axis-aligned hull of a box that is rotated about its centre."""
     x1, y1, x2, y2 = corners
     if angle == 0:
         return x1, y1, x2, y2
@@ -329,10 +318,10 @@ def _upright(corners: Iterable[float], angle: float) -> tuple[float, float, floa
 def _interpolated(
     keys: Sequence[_KeyBox], stop: float
 ) -> Iterator[tuple[int, tuple[float, float, float, float]]]:
-    """Box of every frame in which a track is seen; ``stop`` is nan where it is not known."""
-    if keys and keys[-1].frame < stop < _ENDLESS:
+    """Box of every frame in which a track is visible; ``stop`` is nan if unknown."""
+    if keys and keys[-1].frame < stop < _MAX_FRAMES:
         keys = [*keys, keys[-1]._replace(frame=int(stop))]
-    if keys and not 0 <= keys[0].frame <= keys[-1].frame < _ENDLESS:
+    if keys and not 0 <= keys[0].frame <= keys[-1].frame < _MAX_FRAMES:
         raise ValueError(f"a track has frames {keys[0].frame} to {keys[-1].frame}")
     for i, key in enumerate(keys):
         if key.outside:

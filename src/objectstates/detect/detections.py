@@ -1,14 +1,19 @@
-"""What a detector is, and what it finds."""
+"""What a detector is, and what it returns.
+
+A new detector is one file with a class that fits `Detector`, and one line in ``registry.py``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.choices import DETECTION_THRESHOLD
+from objectstates.features.backbones import Backbone, FeatureMaps
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, VideoInfo
 
@@ -34,19 +39,57 @@ class Detections:
         return cls(np.empty((0, 4), np.float32), np.empty(0, np.float32))
 
 
-class Detector(Protocol):
-    """Finds object candidates in frames.
+@dataclass(frozen=True)
+class DetectorOptions:
+    """Options of all detectors.
 
-    ``for_clip`` gives the detector for one clip: itself where a frame says all, another where the
-    clip's name or what was seen before matters. It is asked for even if nothing is left to detect,
-    so it should cost nothing. Its ``detect`` then gets the clip's frames in the order of time, a
-    few at once, and returns one :class:`Detections` for each.
+    object_name : the class to detect, for detectors of more than one.
+    threshold : the least score of a detection.
+    device : where networks run: ``cpu`` or ``cuda``.
+    threads : on the CPU; one, because videos are processed one per core.
+    clips : the clips to be processed, for detectors that depend on them.
+    """
+
+    object_name: str | None = None
+    threshold: float = DETECTION_THRESHOLD
+    device: str = "cpu"
+    threads: int = 1
+    clips: Iterable[ClipSpan] = ()
+
+
+class Detector(Protocol):
+    """Detects object candidates in frames.
+
+    ``for_clip`` gives the detector of one clip: itself where a frame is enough to detect in,
+    another one where the clip's name or its other frames matter. It is called even if all
+    detections are cached, so it must be cheap. The clip's frames are then passed to ``detect`` in
+    the order of time, some at once; it returns one `Detections` for each.
     """
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the same frames may give other detections: the key of caches."""
+        """Part of cache keys: changes whenever the same frames may give other detections."""
 
-    def for_clip(self, clip: ClipSpan, video: VideoInfo) -> Detector: ...
+    def for_clip(self, clip: ClipSpan, video: VideoInfo, /) -> Detector: ...
 
-    def detect(self, frames: Sequence[Frame]) -> list[Detections]: ...
+    def detect(self, frames: Sequence[Frame], /) -> list[Detections]: ...
+
+
+class FrameDetector:
+    """Base of detectors that need nothing but the frame: the same for all clips."""
+
+    def for_clip(self, _clip: ClipSpan, _video: VideoInfo, /) -> Self:
+        return self
+
+
+@runtime_checkable
+class SharedNetworkDetector(Detector, Protocol):
+    """A detector that may run the same network as the backbone."""
+
+    def detect_with_maps(
+        self, frames: Sequence[Frame], backbone: Backbone
+    ) -> tuple[list[Detections], FeatureMaps]:
+        """`detect` and `Backbone.device_maps` of frames of one size.
+
+        The network runs once per frame if it is the backbone's, at the same resolution.
+        """

@@ -1,10 +1,9 @@
-"""Our own detector of one kind of object, learned from a few dozen boxes.
+"""Few-shot detector of one kind of object, trained on a few dozen boxes.
 
-In the manner of Fast R-CNN (Girshick, ICCV 2015): proposals, features of regions pooled from one
-pass of a network over the frame, a trained head that scores them, and a regression that moves the
-best boxes to where the object ends. The network is the built-in one and stays as it is; the head
-is linear, so that it learns from little, in seconds, and scores boxes all over the frame (see
-`proposals`). `learning.train` makes one; a file keeps it.
+After Fast R-CNN (Girshick, ICCV 2015): proposals, region features pooled from one run of a network
+over the frame, a trained head that scores them, and box regression. The network is ``lite0`` with
+fixed weights; the head is linear, so it can be trained on little data, in seconds, and can score
+boxes all over the frame (``proposals.py``). ``fewshot_training.py`` trains it.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,8 +22,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base import geometry
+from objectstates.base.choices import DETECTION_THRESHOLD
 from objectstates.base.errors import DetectorError
-from objectstates.detect.detections import Detections
+from objectstates.base.storage import write_atomically
+from objectstates.detect.detections import Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import suppress
 from objectstates.detect.proposals import (
     GRID,
@@ -34,41 +35,34 @@ from objectstates.detect.proposals import (
     integral,
     score_boxes,
 )
-from objectstates.features.backbones import Backbone, load_backbone
-from objectstates.video.clip_list import ClipSpan
-from objectstates.video.reader import Frame, Image, VideoInfo
+from objectstates.features import lite0
+from objectstates.features.backbones import Backbone, FeatureMap, FeatureMaps
+from objectstates.features.lite0 import FINE_STRIDES, Lite0
+from objectstates.video.reader import Frame, Image
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 
 FORMAT = "objectstates few-shot detector"
 FORMAT_VERSION = 2
-THRESHOLD = 0.4
-"""Low, as in the paper: what is missed is lost to all later stages, what is wrong is outvoted.
-`learning` says which score becomes this number.
-"""
 
-STRIDES = (8, 16)
-CELL = STRIDES[0]
-PROPOSALS = 30
-"""Boxes of a frame that are refined."""
-FOUND = 10
-"""Detections of a frame, at most."""
-PROPOSAL_OVERLAP, FOUND_OVERLAP = 0.7, 0.4
-REACH = 0.3
-"""Share of its side by which refinement moves an edge of a box, at most."""
-CANDIDATES = 1000
-"""Best dense boxes that enter the first suppression; the others lie in their shadow."""
-SMALLEST = 4.0
-"""Working pixels of a box's side, at least."""
+CELL = FINE_STRIDES[0]  # pixels of the resized image along the side of a cell
+
+# A saved head was trained with these values.
+PROPOSALS = 30  # boxes of a frame that are refined
+MAX_FOUND = 10  # detections of a frame
+PROPOSAL_IOU, FOUND_IOU = 0.7, 0.4  # suppression before and after refinement
+MAX_MOVE = 0.3  # of its side, by which refinement moves an edge of a box
+CANDIDATES = 1000  # best dense boxes that enter the first suppression
+MIN_SIDE = 4.0  # pixels of the resized image
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """What is learned: linear in the description of a box, (GRID², C) bins.
+    """What is trained: linear in the features of a box, (GRID², C) bins.
 
-    weights : (GRID², C), with ``bias`` the score of a box, before calibration.
-    moves : (GRID² C, 4), with ``offset`` (4,) where its edges should go, in shares of its sides.
+    weights, bias : (GRID², C); give the score of a box before calibration.
+    moves, offset : (GRID² C, 4) and (4,); give the shifts of its edges, in units of its sides.
     """
 
     weights: Floats
@@ -79,12 +73,11 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """From the scores of boxes to numbers from 0 to 1, the logistic of
+    """Scores of boxes to confidences from 0 to 1, the logistic of
 
         slope * score + contrast * (score - best score of the frame) + shift.
 
-    Beside a box that stands out others are less likely to be right; where none does, the best of
-    them may be.
+    A box is less likely to be right beside one of a much higher score.
     """
 
     slope: float
@@ -96,19 +89,19 @@ class Calibration:
         best = scores.max(initial=-np.inf)
         return np.asarray(self.slope * scores + self.contrast * (scores - best) + self.shift)
 
-    def chances(self, scores: Floats) -> Floats:
+    def confidences(self, scores: Floats) -> Floats:
         return np.asarray(1 / (1 + np.exp(-self.log_odds(scores))))
 
 
 @dataclass(frozen=True, eq=False)
-class FewShotDetector:
-    """Finds one kind of object in frames of any size.
+class FewShotDetector(FrameDetector):
+    """Detects one kind of object in frames of any size.
 
-    object : the name of what it was trained on.
-    side : pixels of the longer side that frames are brought to.
-    shapes : (n, 2) widths and heights looked for, in pixels of the working size.
-    calibration : measured on images that the head had not seen.
-    threshold : detections of a lower score, 0 to 1, are left out.
+    object : the name of the object it was trained on.
+    side : longer side of the resized frames, in pixels.
+    shapes : (n, 2) widths and heights of boxes, in pixels of the resized frame.
+    calibration : fitted on images that the head was not trained on.
+    threshold : the least confidence, 0 to 1.
     """
 
     object: str
@@ -117,7 +110,7 @@ class FewShotDetector:
     head: Head
     calibration: Calibration
     trained_on: dict[str, int] = field(default_factory=dict)
-    threshold: float = THRESHOLD
+    threshold: float = DETECTION_THRESHOLD
 
     def with_threshold(self, threshold: float) -> Self:
         return replace(self, threshold=threshold)
@@ -125,39 +118,59 @@ class FewShotDetector:
     @cached_property
     def fingerprint(self) -> str:
         digest = hashlib.sha256(_packed(self))
-        digest.update(f"{_network().fingerprint} {self.threshold!r}".encode())
+        digest.update(f"{lite0.FINGERPRINT} {self.threshold!r}".encode())
         return f"fewshot-{FORMAT_VERSION}-{digest.hexdigest()[:16]}"
 
-    def for_clip(self, clip: ClipSpan, video: VideoInfo) -> FewShotDetector:
-        return self
-
     def detect(self, frames: Sequence[Frame]) -> list[Detections]:
-        return [self._detect(frame.image) for frame in frames]
+        images = [resized(frame.image, self.side) for frame in frames]
+        return [
+            self._detect(frame.image, image.shape[:2], cell_map(image))
+            for frame, image in zip(frames, images, strict=True)
+        ]
 
-    def _detect(self, image: Image) -> Detections:
-        small = working_image(image, self.side)
-        size = small.shape[0], small.shape[1]
-        everywhere = dense_boxes(self.shapes, size, CELL)
-        boxes, scores = locate(cell_map(small), self.head, everywhere, size)
-        chances = self.calibration.chances(scores)
-        kept = chances >= self.threshold
+    def detect_with_maps(
+        self, frames: Sequence[Frame], backbone: Backbone
+    ) -> tuple[list[Detections], FeatureMaps]:
+        """See `SharedNetworkDetector`; frames that must be resized go through the network twice."""
+        images = [frame.image for frame in frames]
+        size = images[0].shape[:2]
+        if (
+            isinstance(backbone, Lite0)
+            and backbone.strides == Lite0.STRIDES
+            and resized_size(size, self.side) == size
+        ):
+            maps, fine = backbone.device_and_fine_maps(images)
+            found = [self._detect(image, size, _cells(fine, i)) for i, image in enumerate(images)]
+            return found, maps
+        own_maps = backbone.device_maps(images)  # first: a GPU computes them meanwhile
+        return self.detect(frames), own_maps
+
+    def _detect(self, image: Image, size: tuple[int, ...], cells: Floats32) -> Detections:
+        """Detections in an image, given the `cell_map` of the image resized to ``size``."""
+        everywhere = dense_boxes(self.shapes, (size[0], size[1]), CELL)
+        boxes, scores = locate(cells, self.head, everywhere, size)
+        confidences = self.calibration.confidences(scores)
+        kept = confidences >= self.threshold
         zoom = np.array([image.shape[1] / size[1], image.shape[0] / size[0]] * 2)
-        return Detections((boxes[kept] * zoom).astype(np.float32), chances[kept].astype(np.float32))
+        return Detections(
+            (boxes[kept] * zoom).astype(np.float32), confidences[kept].astype(np.float32)
+        )
 
     def save(self, path: str | Path) -> None:
         """Write one file, whole or not at all."""
         path = Path(path)
-        temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
         try:
-            temporary.write_bytes(_packed(self))
-            temporary.replace(path)
+            write_atomically(path, _packed(self))
         except OSError as problem:
             raise DetectorError(f"cannot write {path}: {problem.strerror}") from problem
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
-def load(path: str | Path, threshold: float = THRESHOLD) -> FewShotDetector:
+def load_fewshot(path: str, options: DetectorOptions) -> FewShotDetector:
+    """The detector ``fewshot:FILE``."""
+    return load(path, options.threshold)
+
+
+def load(path: str | Path, threshold: float = DETECTION_THRESHOLD) -> FewShotDetector:
     """Read a detector that was saved; nothing in the file is executed."""
     path = Path(path)
     try:
@@ -177,67 +190,71 @@ def load(path: str | Path, threshold: float = THRESHOLD) -> FewShotDetector:
     return _unpacked(path, header, content, threshold)
 
 
-def working_image(image: Image, side: int) -> Image:
-    """The image with its longer side brought to ``side`` pixels, up or down."""
-    height, width = image.shape[:2]
-    factor = side / max(height, width)
-    size = max(CELL, round(width * factor)), max(CELL, round(height * factor))
-    if size == (width, height):
+def resized(image: Image, side: int) -> Image:
+    """The image with its longer side scaled to ``side`` pixels, up or down."""
+    height, width = resized_size(image.shape[:2], side)
+    if (height, width) == image.shape[:2]:
         return image
-    how = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
-    return cv2.resize(image, size, interpolation=how).astype(np.uint8, copy=False)
+    how = cv2.INTER_AREA if side < max(image.shape[:2]) else cv2.INTER_LINEAR
+    return cv2.resize(image, (width, height), interpolation=how).astype(np.uint8, copy=False)
+
+
+def resized_size(size: tuple[int, ...], side: int) -> tuple[int, ...]:
+    """Height and width of an image of ``size`` with its longer side scaled to ``side`` pixels."""
+    factor = side / max(size)
+    return tuple(max(CELL, round(n * factor)) for n in size)
 
 
 def cell_map(image: Image) -> Floats32:
-    """(h, w, C) description of every CELL x CELL square of an image.
+    """(h, w, C) features of every CELL x CELL square of an image.
 
-    The network's maps side by side, the coarser ones interpolated; of each, every cell's vector has
-    length 1, so that neither contrast nor a map's own scale has a say.
+    The maps of the network concatenated, the coarser interpolated; of each, every cell's vector has
+    length 1, so that neither contrast nor the scale of a map matters.
     """
-    fine, *coarser = (m.values[0] for m in _network().maps(image[None]))
+    return _cells(_network().maps(image[None]), 0)
+
+
+def _cells(maps: Sequence[FeatureMap], index: int) -> Floats32:
+    """The `cell_map` of one image of a batch, given the network's maps."""
+    fine, *coarser = (_unit(m.values[index]) for m in maps)
     height, width = fine.shape[:2]
-    levels = [fine]
-    for values in coarser:
-        levels.append(np.asarray(cv2.resize(_unit(values), (width, height)), np.float32))
-    levels[0] = _unit(fine)
-    return np.concatenate(levels, axis=2)
+    coarser = [np.asarray(cv2.resize(m, (width, height)), np.float32) for m in coarser]
+    return np.concatenate([fine, *coarser], axis=2)
 
 
 def locate(
-    cells: Floats32, head: Head, boxes: Floats, size: tuple[int, int]
+    cells: Floats32, head: Head, boxes: Floats, size: tuple[int, ...]
 ) -> tuple[Floats, Floats]:
     """The best of some boxes in a frame of ``size`` (height, width), refined, and their scores."""
     scores = dense_scores(cells, head, boxes)
     best = np.argpartition(-scores, min(CANDIDATES, len(scores)) - 1)[:CANDIDATES]
     best.sort()
-    best = best[suppress(boxes[best], scores[best], PROPOSAL_OVERLAP, PROPOSALS)]
+    best = best[suppress(boxes[best], scores[best], PROPOSAL_IOU, PROPOSALS)]
     moved = _refined(boxes[best], describe(cells, boxes[best]), head, size)
-    # A box that was moved to the wrong place looks worse there: both views count.
+    # A box that was refined wrongly scores less after it: average both scores.
     again = np.tensordot(describe(cells, moved), head.weights, 2) + head.bias
     both = (scores[best] + again) / 2
-    kept = suppress(moved, both, FOUND_OVERLAP, FOUND)
+    kept = suppress(moved, both, FOUND_IOU, MAX_FOUND)
     return moved[kept], both[kept]
 
 
 def dense_scores(cells: Floats32, head: Head, boxes: Floats) -> Floats:
-    """(n,) scores of boxes in working pixels."""
+    """(n,) scores of boxes in pixels of the resized image."""
     planes = cells @ head.weights.T.astype(np.float32)
     scores: Floats = score_boxes(integral(planes), boxes / CELL, GRID)
     return scores + head.bias
 
 
 def describe(cells: Floats32, boxes: Floats) -> Floats32:
-    """(n, GRID², C) description of boxes in working pixels."""
+    """(n, GRID², C) features of boxes in pixels of the resized image."""
     return np.asarray(describe_bins(cells, boxes / CELL, GRID), np.float32)
 
 
-def _refined(boxes: Floats, features: Floats32, head: Head, size: tuple[int, int]) -> Floats:
+def _refined(boxes: Floats, features: Floats32, head: Head, size: tuple[int, ...]) -> Floats:
     moves = features.reshape(len(boxes), -1) @ head.moves + head.offset
     sides = np.tile(boxes[:, 2:] - boxes[:, :2], 2)
-    moved = boxes + np.clip(moves, -REACH, REACH) * sides
-    height, width = size
-    moved = np.clip(moved, 0, [width, height, width, height])
-    kept = np.all(moved[:, 2:] - moved[:, :2] >= SMALLEST, axis=1)
+    moved = geometry.clip(boxes + np.clip(moves, -MAX_MOVE, MAX_MOVE) * sides, size)
+    kept = np.all(moved[:, 2:] - moved[:, :2] >= MIN_SIDE, axis=1)
     return np.where(kept[:, None], moved, boxes)
 
 
@@ -246,14 +263,10 @@ def _unit(values: Floats32) -> Floats32:
     return np.asarray(values / np.maximum(lengths, 1e-6), np.float32)
 
 
-_loaded: list[Backbone] = []
-
-
-def _network() -> Backbone:
-    """The built-in network without its coarsest map, loaded once in a process."""
-    if not _loaded:
-        _loaded.append(load_backbone("lite0", strides=STRIDES))
-    return _loaded[0]
+@cache
+def _network() -> Lite0:
+    """The network without its coarsest map, loaded once in a process."""
+    return Lite0(FINE_STRIDES)
 
 
 _ARRAYS = ("shapes", "weights", "moves", "offset")
@@ -268,7 +281,7 @@ def _packed(detector: FewShotDetector) -> bytes:
         "side": detector.side,
         "bias": head.bias,
         "calibration": list(astuple(detector.calibration)),
-        "network": _network().fingerprint,
+        "network": lite0.FINGERPRINT,
         "trained_on": detector.trained_on,
     }
     text = json.dumps(header, sort_keys=True, allow_nan=False)
@@ -291,11 +304,11 @@ def _unpacked(
             f"{path} has format version {header.get('format_version')!r}, but this version of "
             f"objectstates reads {FORMAT_VERSION}: train it again"
         )
-    if header.get("network") != _network().fingerprint:
+    if header.get("network") != lite0.FINGERPRINT:
         raise DetectorError(f"{path} was trained on another version of the network: train it again")
     try:
         shapes, weights, moves, offset = (np.asarray(content[n], np.float64) for n in _ARRAYS)
-        channels = sum(_network().channels)
+        channels = sum(Lite0.CHANNELS[stride] for stride in FINE_STRIDES)
         expected = [(len(shapes), 2), (GRID**2, channels), (GRID**2 * channels, 4), (4,)]
         if [a.shape for a in (shapes, weights, moves, offset)] != expected or len(shapes) == 0:
             raise ValueError("arrays do not fit together")

@@ -1,18 +1,17 @@
 """Training of the few-shot detector.
 
-The labelled images, and variants of them (mirrored, resized, moved, recoloured), are described once
-by the network. A logistic head then learns object against background in a few rounds: after each,
-the boxes of the background that it scores highest join the examples (hard negatives). A ridge
-regression learns how boxes near the object must move.
+The network runs once on the labelled images and on augmented copies of them (mirrored, scaled,
+shifted, hue changed). A logistic head is trained on object against background in a few rounds;
+after each, the background boxes of highest score are added (hard negatives). A ridge regression
+from boxes near the object gives the refinement.
 
-The images are split into folds, those of one video never apart, and a head is trained without each.
-The detector's head is the mean of all of them, which is steadier than any. Means are free: heads
-are linear.
+The images are split into folds by video, and a head is trained without each fold. The detector's
+head is their mean, which varies less than any of them and costs nothing, for heads are linear.
 
-What each head finds in the fold it has not seen calibrates the detector. Were its numbers chances
-of being right, 0.4, the default threshold, would lose objects in videos that look unlike those
-labelled. So the numbers are raised until objects in yet another video should pass it, as far as
-those of the folds can tell, or background would pass it once in two images.
+The detections of each head in its held-out fold calibrate the detector. As probabilities they would
+lose objects at the default threshold in videos unlike those labelled. So they are raised until
+objects of a new video should pass it, as predicted from the folds, or until background passes it
+once in two images.
 """
 
 from __future__ import annotations
@@ -29,11 +28,13 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import stdtrit
 
+from objectstates.base import geometry
+from objectstates.base.choices import DETECTION_THRESHOLD
 from objectstates.base.errors import LabelError
+from objectstates.base.geometry import iou
 from objectstates.detect.fewshot import (
     CELL,
-    SMALLEST,
-    THRESHOLD,
+    MIN_SIDE,
     Calibration,
     FewShotDetector,
     Head,
@@ -41,11 +42,11 @@ from objectstates.detect.fewshot import (
     dense_scores,
     describe,
     locate,
-    working_image,
+    resized,
 )
 from objectstates.detect.labels import LabelledImage, Labels, read_labels
 from objectstates.detect.metrics import match
-from objectstates.detect.nms import iou, suppress
+from objectstates.detect.nms import suppress
 from objectstates.detect.proposals import dense_boxes, shapes_like
 from objectstates.video.reader import Image
 
@@ -53,34 +54,33 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
-FEWEST_IMAGES = 4
-"""Labelled images with a box, at least: each is also needed to judge heads trained without it."""
+MIN_IMAGES = 4  # labelled images with a box: each also serves to calibrate heads trained without it
+RECALL = 0.99  # of the objects of new videos at the default threshold, unless ...
+FALSE_POSITIVES = 0.5  # ... more wrong boxes per image would pass it
 
-SURE = 0.99
-"""Share of the objects in other videos that should pass the default threshold, ..."""
-FALSE_ALARMS = 0.5
-"""... unless more wrong boxes per image would pass it."""
+BACKGROUND_IOU, IGNORED_IOU = 0.4, 0.2
+"""A box with less IoU with all objects, and with all ignored regions, is background."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """How a head is trained; chosen on simulated clips, each left out in turn."""
 
-    images: int = 240  # variants are added up to about this many
-    most_variants: int = 5
+    images: int = 240  # with augmented copies, about
+    max_copies: int = 5  # of an image
     folds: int = 6
     rounds: int = 3
     hard: int = 10  # negatives added per image and round
     penalty: float = 1e-4  # of the squared weights, against the mean loss
     ridge: float = 3e-3
     iterations: int = 100
-    recolour: float = 90.0  # steps of hue either way, of 180: things come in all colours
+    hue: float = 90.0  # largest shift of the hue, of 180: the object may have any colour
     side: int = 320
-    object_side: float = 40.0  # working pixels that the median object's shorter side should have
+    object_side: float = 40.0  # least shorter side of the median object after resizing
 
 
 class _Example(NamedTuple):
-    """One image, described: (h, w, C) half-precision cells, boxes in working pixels."""
+    """One resized image: its (h, w, C) half-precision cells, and boxes in its pixels."""
 
     cells: npt.NDArray[np.float16]
     size: tuple[int, int]
@@ -98,44 +98,44 @@ def train(
     recipe: Recipe | None = None,
     progress: Progress | None = None,
 ) -> FewShotDetector:
-    """Learn a detector from labels; the same labels and seed give the same detector.
+    """Train a detector; the same labels and seed give the same detector.
 
-    labels : a COCO JSON file (see `labels`).
-    object : which category, where the file has several.
-    progress : called with steps done and steps in all.
+    labels : a COCO JSON file (see ``labels.py``).
+    object : the category, where the file has several.
+    progress : called with the number of steps done and of all steps.
     """
     if not isinstance(labels, Labels):
         labels = read_labels(labels, object)
     recipe = recipe or Recipe()
     with_box = sum(len(image.boxes) > 0 for image in labels.images)
-    if with_box < FEWEST_IMAGES:
+    if with_box < MIN_IMAGES:
         raise LabelError(
             f"{labels.path} has {with_box} images with a box of {labels.object!r}: label at least "
-            f"{FEWEST_IMAGES}, better a few dozen, of different videos"
+            f"{MIN_IMAGES}, better a few dozen, of different videos"
         )
     loaded = list(labels.load())
-    side = _working_side(loaded, recipe)
+    side = _resized_side(loaded, recipe)
     folds = _folds([image for image, _ in loaded], recipe.folds)
     steps = _Steps(progress, len(loaded) + 2 * (int(folds.max()) + 1))
     examples = _examples(loaded, folds, side, recipe, np.random.default_rng(seed), steps)
     shapes = shapes_like(np.concatenate([e.boxes for e in examples]))
     sources = len({image.source for image, _ in loaded})
-    heads, judged = [], list[_Search]()
+    heads, held_out = [], list[_HeldOut]()
     for fold in range(int(folds.max()) + 1):
-        learner = _Learner(
+        trainer = _Trainer(
             [e for e in examples if e.group != fold], shapes, recipe, np.random.default_rng(seed)
         )
         steps.done()
-        heads.append(learner.head())
+        heads.append(trainer.head())
         unseen = [e for e in examples if e.original and e.group == fold]
-        judged += [search for e in unseen for search in _judge(e, heads[-1], shapes)]
+        held_out += [found for e in unseen for found in _evaluate(e, heads[-1], shapes)]
         steps.done()
     return FewShotDetector(
         object=labels.object,
         side=side,
         shapes=shapes,
         head=_mean_head(heads),
-        calibration=_calibration(judged, len(loaded), max(sources, int(folds.max()) + 1)),
+        calibration=_calibration(held_out, len(loaded), max(sources, int(folds.max()) + 1)),
         trained_on={
             "images": len(loaded),
             "boxes": sum(len(image.boxes) for image, _ in loaded),
@@ -154,8 +154,8 @@ class _Steps:
             self._progress(self._done, self._total)
 
 
-def _working_side(loaded: Sequence[tuple[LabelledImage, Image]], recipe: Recipe) -> int:
-    """Larger than usual where objects are small in their frames, up to twice."""
+def _resized_side(loaded: Sequence[tuple[LabelledImage, Image]], recipe: Recipe) -> int:
+    """Longer side of the resized images: larger where objects are small, up to twice."""
     shorter = [
         min(box[2] - box[0], box[3] - box[1]) * recipe.side / max(pixels.shape[:2])
         for image, pixels in loaded
@@ -166,9 +166,9 @@ def _working_side(loaded: Sequence[tuple[LabelledImage, Image]], recipe: Recipe)
 
 
 def _folds(images: Sequence[LabelledImage], most: int) -> npt.NDArray[np.int64]:
-    """(n,) fold of each image. Frames of a video, near copies of each other, share one."""
+    """(n,) fold of each image; frames of one video are in the same fold."""
     sources = list(dict.fromkeys(image.source for image in images if len(image.boxes)))
-    if len(sources) < 2:  # one video: its beginning, its middle and its end
+    if len(sources) < 2:  # one video: three parts of its duration
         order = np.argsort([image.time or 0.0 for image in images], kind="stable")
         rank = np.empty(len(images), np.int64)
         rank[order] = np.arange(len(images))
@@ -186,17 +186,17 @@ def _examples(
     rng: np.random.Generator,
     steps: _Steps,
 ) -> list[_Example]:
-    variants = min(recipe.most_variants, max(0, recipe.images // len(loaded) - 1))
+    copies = min(recipe.max_copies, max(0, recipe.images // len(loaded) - 1))
     examples = []
     for (label, pixels), fold in zip(loaded, folds.tolist(), strict=True):
-        image = working_image(pixels, side)
+        image = resized(pixels, side)
         zoom = np.array([image.shape[1] / pixels.shape[1], image.shape[0] / pixels.shape[0]] * 2)
         boxes, ignored = label.boxes * zoom, label.ignored * zoom
         examples.append(_example(image, boxes, ignored, fold, original=True))
-        for k in range(variants):
-            varied, transform = _vary(image, rng, mirror=k % 2 == 0, recolour=recipe.recolour)
-            moved, clipped = transform(boxes), transform(ignored)
-            examples.append(_example(varied, moved, clipped, fold, original=False))
+        for k in range(copies):
+            copy, transform = _augment(image, rng, mirror=k % 2 == 0, hue=recipe.hue)
+            moved, moved_ignored = transform(boxes), transform(ignored)
+            examples.append(_example(copy, moved, moved_ignored, fold, original=False))
         steps.done()
     return examples
 
@@ -205,23 +205,19 @@ def _example(
     image: Image, boxes: Floats, ignored: Floats, fold: int, *, original: bool
 ) -> _Example:
     height, width = image.shape[:2]
-    inside = np.clip(boxes, 0, [width, height, width, height])
-    # What is mostly out of the frame is neither object nor background.
-    seen = _area(inside) > 0.6 * _area(boxes)
-    seen &= (inside[:, 2:] - inside[:, :2] >= SMALLEST).all(axis=1)
+    inside = geometry.clip(boxes, (height, width))
+    # A box mostly out of the frame is neither object nor background.
+    seen = geometry.areas(inside) > 0.6 * geometry.areas(boxes)
+    seen &= (inside[:, 2:] - inside[:, :2] >= MIN_SIDE).all(axis=1)
     cells = cell_map(image).astype(np.float16)
     left_out = np.concatenate([ignored.reshape(-1, 4), inside[~seen]])
     return _Example(cells, (height, width), inside[seen], left_out, fold, original)
 
 
-def _area(boxes: Floats) -> Floats:
-    return np.asarray((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]), np.float64)
-
-
-def _vary(
-    image: Image, rng: np.random.Generator, *, mirror: bool, recolour: float
+def _augment(
+    image: Image, rng: np.random.Generator, *, mirror: bool, hue: float
 ) -> tuple[Image, Callable[[Floats], Floats]]:
-    """A mirrored, resized, moved and recoloured image, and what becomes of boxes in it."""
+    """An augmented copy of an image, and the transformation of boxes that goes with it."""
     height, width = image.shape[:2]
     zoom = math.exp(rng.uniform(-0.2, 0.2))
     middle = np.array([width, height]) / 2
@@ -230,10 +226,10 @@ def _vary(
     source = np.ascontiguousarray(image[:, ::-1]) if mirror else image
     moved = cv2.warpAffine(source, matrix, (width, height), borderMode=cv2.BORDER_REFLECT)
     hsv = cv2.cvtColor(moved, cv2.COLOR_RGB2HSV).astype(np.float32)
-    hsv[..., 0] = (hsv[..., 0] + rng.uniform(-recolour, recolour)) % 180
+    hsv[..., 0] = (hsv[..., 0] + rng.uniform(-hue, hue)) % 180
     hsv[..., 1] *= math.exp(rng.uniform(-0.4, 0.4))
     hsv[..., 2] *= math.exp(rng.uniform(-0.3, 0.3))
-    varied = cv2.cvtColor(np.clip(hsv, 0, 255).astype(np.uint8), cv2.COLOR_HSV2RGB)
+    copy = cv2.cvtColor(np.clip(hsv, 0, 255).astype(np.uint8), cv2.COLOR_HSV2RGB)
 
     def transform(boxes: Floats) -> Floats:
         if mirror:
@@ -242,10 +238,10 @@ def _vary(
             )
         return boxes * zoom + np.tile(shift, 2)
 
-    return np.asarray(varied, np.uint8), transform
+    return np.asarray(copy, np.uint8), transform
 
 
-class _Learner:
+class _Trainer:
     """Trains one head on some of the examples."""
 
     def __init__(
@@ -288,7 +284,7 @@ class _Learner:
         return shaped, bias
 
     def _hard(self, head: Head) -> Floats32:
-        """What the head mistakes for the object: (n, D)."""
+        """(n, D) features of the background boxes of highest score."""
         found = []
         for e in self.examples:
             boxes = dense_boxes(self.shapes, e.size, CELL)
@@ -301,7 +297,7 @@ class _Learner:
         return np.concatenate(found)
 
     def _regression(self) -> tuple[Floats, Floats]:
-        """Ridge regression from boxes near the object to the moves that bring them onto it."""
+        """Ridge regression from boxes near the object to the shifts of their edges."""
         features, targets = [], []
         for e in self.examples:
             for box in e.boxes:
@@ -330,39 +326,39 @@ def _near(
     spread: float,
     least: float,
 ) -> Floats:
-    """The box, and up to ``n`` others whose overlap with it is ``least`` or more."""
+    """The box, and those of ``n`` random ones near it whose IoU with it exceeds ``least``."""
     sides = np.tile(box[2:] - box[:2], 2)
     others = box + rng.normal(0, spread, (n, 4)) * sides
-    others = np.clip(others, 0, [size[1], size[0]] * 2)
-    others = others[(others[:, 2:] - others[:, :2] >= SMALLEST).all(axis=1)]
+    others = geometry.clip(others, size)
+    others = others[(others[:, 2:] - others[:, :2] >= MIN_SIDE).all(axis=1)]
     return np.concatenate([box[None], others[iou(others, box[None])[:, 0] > least]])
 
 
 def _background(boxes: Floats, e: _Example) -> npt.NDArray[np.bool_]:
     free = np.ones(len(boxes), bool)
     if len(e.boxes):
-        free &= iou(boxes, e.boxes).max(axis=1) < 0.4
+        free &= iou(boxes, e.boxes).max(axis=1) < BACKGROUND_IOU
     if len(e.ignored):
-        free &= iou(boxes, e.ignored).max(axis=1) < 0.2
+        free &= iou(boxes, e.ignored).max(axis=1) < IGNORED_IOU
     return free
 
 
 def _logistic(positives: Floats32, negatives: Floats32, start: Floats, recipe: Recipe) -> Floats:
-    """Weights and bias of a logistic regression; both classes weigh the same in sum."""
+    """Weights and bias of a logistic regression; both classes have the same total weight."""
     x = np.concatenate([positives, negatives])
     sign = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
-    share = np.repeat(
+    weight = np.repeat(
         [0.5 / len(positives), 0.5 / len(negatives)], [len(positives), len(negatives)]
     )
 
     def loss(w: Floats) -> tuple[float, Floats]:
         margin = sign * (x @ w[:-1].astype(np.float32) + w[-1])
-        pull = -sign * share / (1 + np.exp(np.clip(margin, -60, 60)))
-        value = float(share @ np.logaddexp(0, -margin)) + recipe.penalty / 2 * float(
+        error = -sign * weight / (1 + np.exp(np.clip(margin, -60, 60)))
+        value = float(weight @ np.logaddexp(0, -margin)) + recipe.penalty / 2 * float(
             w[:-1] @ w[:-1]
         )
-        slope = x.T @ pull.astype(np.float32) + recipe.penalty * w[:-1]
-        return value, np.append(slope, pull.sum())
+        gradient = x.T @ error.astype(np.float32) + recipe.penalty * w[:-1]
+        return value, np.append(gradient, error.sum())
 
     limit: Any = {"maxiter": recipe.iterations}
     return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", options=limit).x)
@@ -377,82 +373,82 @@ def _mean_head(heads: Sequence[Head]) -> Head:
     )
 
 
-class _Search(NamedTuple):
-    """Scores of what a head found, and whether each is right, (n,); how many objects it missed."""
+class _HeldOut(NamedTuple):
+    """(n,) scores of detections, whether each is right, and the number of objects missed."""
 
     scores: Floats
     right: npt.NDArray[np.bool_]
     missed: int
 
 
-def _judge(e: _Example, head: Head, shapes: Floats) -> list[_Search]:
-    """What a head finds in an image it has not seen.
+def _evaluate(e: _Example, head: Head, shapes: Floats) -> list[_HeldOut]:
+    """Detections of a head in an image of its held-out fold.
 
-    The object outshines the rest, so the rest is also searched alone: what else would be found
-    there if the object were away tells what scores the background can reach.
+    Also those among the background boxes alone, for the object suppresses most of them: they give
+    the scores that the background can reach.
     """
     cells = e.cells.astype(np.float32)
     everywhere = dense_boxes(shapes, e.size, CELL)
     boxes, scores = locate(cells, head, everywhere, e.size)
     right = match(boxes, e.boxes)
-    found = _Search(scores, right, len(e.boxes) - int(right.sum()))
+    found = _HeldOut(scores, right, len(e.boxes) - int(right.sum()))
     rest = everywhere[_background(everywhere, e)]
     if len(rest) == 0:
         return [found]
     others, other_scores = locate(cells, head, rest, e.size)
     new = _background(others, e) & (iou(others, boxes).max(axis=1) < 0.5)
-    return [found, _Search(other_scores[new], np.zeros(new.sum(), bool), 0)]
+    return [found, _HeldOut(other_scores[new], np.zeros(new.sum(), bool), 0)]
 
 
-def _calibration(searches: Sequence[_Search], images: int, sources: int) -> Calibration:
-    """Log-odds of being right, raised as far as unlike videos need and false alarms permit.
+def _calibration(held_out: Sequence[_HeldOut], images: int, sources: int) -> Calibration:
+    """Log-odds of being right, raised as new videos need and false positives permit.
 
-    images, sources : how many were searched, and of how many videos they are.
+    images, sources : number of images, and of the videos they are from.
     """
-    chances = _platt(searches)
-    odds = [chances.log_odds(s.scores) for s in searches]
+    platt = _platt(held_out)
+    odds = [platt.log_odds(s.scores) for s in held_out]
     objects = [
         np.append(o[s.right], [o.min()] * s.missed)
-        for o, s in zip(odds, searches, strict=True)
+        for o, s in zip(odds, held_out, strict=True)
         if len(o)
     ]
-    wrong = np.sort(np.concatenate([o[~s.right] for o, s in zip(odds, searches, strict=True)]))[
+    wrong = np.sort(np.concatenate([o[~s.right] for o, s in zip(odds, held_out, strict=True)]))[
         ::-1
     ]
-    limit = wrong[min(int(FALSE_ALARMS * images), len(wrong) - 1)] if len(wrong) else -np.inf
+    limit = wrong[min(int(FALSE_POSITIVES * images), len(wrong) - 1)] if len(wrong) else -np.inf
     cut = max(limit, _lower_bound(np.concatenate(objects), sources))
-    raised = max(0.0, math.log(THRESHOLD / (1 - THRESHOLD)) - cut)
-    return replace(chances, shift=chances.shift + raised)
+    raised = max(0.0, math.log(DETECTION_THRESHOLD / (1 - DETECTION_THRESHOLD)) - cut)
+    return replace(platt, shift=platt.shift + raised)
 
 
 def _lower_bound(values: Floats, sources: int) -> float:
-    """What a value from another source will exceed with probability SURE.
+    """What a value from a new source exceeds with probability RECALL.
 
-    The prediction interval of a normal variable, of which there are as many samples as sources:
-    values of one source are much alike.
+    The prediction interval of a normal variable with as many samples as sources, for values of one
+    source are correlated.
     """
     spread = values.std() * math.sqrt(sources / (sources - 1)) * math.sqrt(1 + 1 / sources)
-    return float(values.mean() - stdtrit(sources - 1, SURE) * spread)
+    return float(values.mean() - stdtrit(sources - 1, RECALL) * spread)
 
 
-def _platt(searches: Sequence[_Search]) -> Calibration:
+def _platt(held_out: Sequence[_HeldOut]) -> Calibration:
     """Log-odds of being right (Platt, 1999, with his targets)."""
-    scores = np.concatenate([s.scores for s in searches])
-    below = np.concatenate([s.scores - s.scores.max(initial=-np.inf) for s in searches])
-    right = np.concatenate([s.right for s in searches])
+    scores = np.concatenate([s.scores for s in held_out])
+    below = np.concatenate([s.scores - s.scores.max(initial=-np.inf) for s in held_out])
+    right = np.concatenate([s.right for s in held_out])
     n_right, n_wrong = int(right.sum()), int((~right).sum())
     target = np.where(right, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
     inputs = np.stack([scores, below, np.ones(len(scores))])
-    penalty = np.array([0, 1e-3, 0])  # how boxes compare says nothing, unless it is needed
+    penalty = np.array([0, 1e-3, 0])  # of the contrast: use it only where it helps
 
     def loss(p: Floats) -> tuple[float, Floats]:
         logit = p @ inputs
         value = np.logaddexp(0, logit) - target * logit
         error = 1 / (1 + np.exp(-np.clip(logit, -60, 60))) - target
-        slope = inputs @ error / len(scores) + 2 * penalty * p
-        return float(value.mean() + penalty @ p**2), slope
+        gradient = inputs @ error / len(scores) + 2 * penalty * p
+        return float(value.mean() + penalty @ p**2), gradient
 
-    bounds = [(0.05, None), (0, None), (None, None)]  # a better score is never less likely right
+    bounds = [(0.05, None), (0, None), (None, None)]  # the confidence increases with the score
     start = np.array([1.0, 0.0, 0.0])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return Calibration(*found.tolist())

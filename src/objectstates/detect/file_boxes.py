@@ -1,10 +1,9 @@
 """``boxes:FILE``: the user's own detections or annotations as a detector.
 
-`objectstates.detect.box_files` says what is read. A video is found by the end of its path: the
-file's name must be the same, and of several the one with most folders in common is taken. Frames
-are matched by time: a frame gets the boxes of the moment that is nearest to it, if that is within
-half a frame of the video. Boxes are in pixels of the upright video at its full size, or of an
-image of the size that the file states.
+``box_files.py`` describes the formats. Videos are matched by the end of their paths: the file's
+name must be the same, and of several the one with most folders in common is taken. Frames are
+matched by time: a frame gets the boxes of the time nearest to it, if that is within half a frame.
+Boxes are in pixels of the upright video at its full size, or of an image of the stated size.
 """
 
 from __future__ import annotations
@@ -19,27 +18,31 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.choices import DETECTION_THRESHOLD
 from objectstates.base.errors import DetectorError, SettingError
 from objectstates.detect.box_files import BoxRow, VideoName, read_boxes, video_name
-from objectstates.detect.detections import Boxes, Detections
+from objectstates.detect.detections import Boxes, Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import best_detections
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, VideoInfo, image_series
 
-VERSION = 1
-"""Raise it when the same file may give other boxes: it is part of fingerprints."""
+VERSION = 1  # part of fingerprints: raise it when the same file may give other boxes
 
 
 class BoxesDetector:
-    """Gives out the boxes that a file has; ``for_clip`` picks those of a clip's video.
+    """The boxes of a file; ``for_clip`` selects those of a clip's video.
 
-    object_name : the label wanted, whatever its case; None for all. Files without names of
-        labels are taken to be about the object.
+    object_name : the label, in upper or lower case; None for all. Files without names of labels
+        are taken to be of the object.
     threshold : the least score. Annotations have 1.
     """
 
     def __init__(
-        self, path: str | Path, object_name: str | None = None, *, threshold: float = 0.4
+        self,
+        path: str | Path,
+        object_name: str | None = None,
+        *,
+        threshold: float = DETECTION_THRESHOLD,
     ) -> None:
         self._path = Path(path)
         self._threshold = threshold
@@ -54,7 +57,7 @@ class BoxesDetector:
         self.fingerprint = f"boxes-{hashlib.sha256(rows).hexdigest()[:16]}"
 
     def check(self, clips: Iterable[ClipSpan]) -> None:
-        """Raise if the file is about none of the clips, or takes two videos for the same."""
+        """Raise if the file has boxes of no clip, or if two videos match the same name."""
         videos = {os.path.abspath(clip.video): clip.video for clip in clips}
         names = {path: self._name_of(video) for path, video in videos.items()}
         counts = Counter(name for name in names.values() if name is not None)
@@ -72,7 +75,7 @@ class BoxesDetector:
                     "write folder/video in the file"
                 )
 
-    def for_clip(self, clip: ClipSpan, video: VideoInfo) -> ClipBoxes:
+    def for_clip(self, clip: ClipSpan, video: VideoInfo, /) -> ClipBoxes:
         name = self._name_of(clip.video)
         if name is None:
             raise DetectorError(
@@ -81,11 +84,11 @@ class BoxesDetector:
             )
         return _clip_boxes(self._rows[name], video, self._threshold)
 
-    def detect(self, frames: Sequence[Frame]) -> list[Detections]:
-        raise SettingError(f"{self._path}: call for_clip first; a frame does not say its video")
+    def detect(self, _frames: Sequence[Frame]) -> list[Detections]:
+        raise SettingError(f"{self._path}: the video must be known: call for_clip first")
 
     def _name_of(self, video: Path) -> VideoName | None:
-        """The name by which the file calls a video."""
+        """The name of a video in the file."""
         path = os.path.abspath(video)
         parts = video_name(path)
         tails = {name: _common_tail(name, parts) for name in self._rows}
@@ -95,20 +98,27 @@ class BoxesDetector:
         names = [name for name, tail in tails.items() if tail == longest]
         if any(self._rows[name] != self._rows[names[0]] for name in names):
             raise DetectorError(
-                f"{video}: {self._path} may mean this by any of {_some(map('/'.join, names))}; "
+                f"{video}: {self._path} may name this by any of {_some(map('/'.join, names))}; "
                 "name the folder of the video as the file does"
             )
         return names[0]
 
 
+def load_boxes(path: str, options: DetectorOptions) -> BoxesDetector:
+    """The detector ``boxes:FILE``, once the file is known to have boxes of the clips."""
+    detector = BoxesDetector(path, options.object_name, threshold=options.threshold)
+    detector.check(options.clips)
+    return detector
+
+
 @dataclass(frozen=True, eq=False)
-class ClipBoxes:
+class ClipBoxes(FrameDetector):
     """The boxes of one video, by time.
 
-    times : (m,) seconds of the moments that have boxes, increasing.
-    starts : (m + 1,) where the boxes of each moment begin.
+    times : (m,) seconds of the frames that have boxes, increasing.
+    starts : (m + 1,) index of the first box of each time.
     boxes, scores : (n, 4), (n,) in pixels of the video.
-    tolerance : seconds within which a moment is that of a frame.
+    tolerance : largest difference in seconds from a frame's time.
     """
 
     times: npt.NDArray[np.float64]
@@ -125,19 +135,16 @@ class ClipBoxes:
             digest.update(array.tobytes())
         return f"boxes-{digest.hexdigest()[:16]}"
 
-    def for_clip(self, clip: ClipSpan, video: VideoInfo) -> ClipBoxes:
-        return self
-
     def detect(self, frames: Sequence[Frame]) -> list[Detections]:
         return [self._at(frame) for frame in frames]
 
     def _at(self, frame: Frame) -> Detections:
         after = int(np.searchsorted(self.times, frame.time))
         near = range(max(0, after - 1), min(len(self.times), after + 1))
-        moment = min(near, key=lambda m: abs(self.times[m] - frame.time), default=None)
-        if moment is None or abs(self.times[moment] - frame.time) > self.tolerance:
+        nearest = min(near, key=lambda m: abs(self.times[m] - frame.time), default=None)
+        if nearest is None or abs(self.times[nearest] - frame.time) > self.tolerance:
             return Detections.none()
-        part = slice(self.starts[moment], self.starts[moment + 1])
+        part = slice(self.starts[nearest], self.starts[nearest + 1])
         boxes = np.divide(self.boxes[part], frame.scale * 2, dtype=np.float32)
         size = (frame.image.shape[0], frame.image.shape[1])
         return best_detections(
@@ -152,11 +159,11 @@ def _clip_boxes(rows: Sequence[BoxRow], video: VideoInfo, threshold: float) -> C
     times = position / np.where(np.isnan(rate), video.fps, rate)
     boxes = np.array([row.box for row in rows], np.float64).reshape(-1, 4)
     sizes = np.array([row.size for row in rows], np.float64).reshape(-1, 2)
-    boxes *= np.tile(_enlargement(sizes, video), 2)
+    boxes *= np.tile(_scale(sizes, video), 2)
     order = np.argsort(times, kind="stable")
-    moments, starts = np.unique(times[order], return_index=True)
+    distinct, starts = np.unique(times[order], return_index=True)
     return ClipBoxes(
-        times=moments,
+        times=distinct,
         starts=np.append(starts, len(rows)),
         boxes=boxes[order].astype(np.float32),
         scores=score[order].astype(np.float32),
@@ -166,26 +173,26 @@ def _clip_boxes(rows: Sequence[BoxRow], video: VideoInfo, threshold: float) -> C
 
 
 def _first_number(path: Path) -> int:
-    """The number that images of the first moment have: 0 unless the video is a folder of them."""
+    """The number of the first image of a folder of images; 0 for a video file."""
     series = image_series(os.listdir(path)) if os.path.isdir(path) else []
     return series[0][0] if series else 0
 
 
-def _enlargement(sizes: npt.NDArray[np.float64], video: VideoInfo) -> npt.NDArray[np.float64]:
-    """(n, 2) factors that bring x and y from images of the stated (n, 2) sizes to the video's."""
+def _scale(sizes: npt.NDArray[np.float64], video: VideoInfo) -> npt.NDArray[np.float64]:
+    """(n, 2) factors from x and y in images of the stated (n, 2) sizes to the video's pixels."""
     factors = np.where(np.isnan(sizes), 1.0, np.array([video.width, video.height]) / sizes)
     stretched = np.abs(np.log(factors[:, 0] / factors[:, 1])) > 0.05
     if stretched.any():
         width, height = sizes[stretched.argmax()]
         raise DetectorError(
-            f"{video.path}: its boxes are of images of {width:g} x {height:g} pixels, the video is "
-            f"of {video.width} x {video.height}, upright; write the boxes for the upright video"
+            f"{video.path}: its boxes are of images of {width:g} x {height:g} pixels, the upright "
+            f"video has {video.width} x {video.height}: give boxes of the upright video"
         )
     return factors
 
 
 def _wanted(path: Path, labels: set[str], object_name: str | None) -> set[str] | None:
-    """Labels that are the object, or None for all."""
+    """Labels of the object, or None for all."""
     if object_name is None:
         return None
     wanted = {label for label in labels if label.casefold() == object_name.casefold()}
@@ -194,7 +201,7 @@ def _wanted(path: Path, labels: set[str], object_name: str | None) -> set[str] |
     if not labels or (len(labels) == 1 and next(iter(labels)).isdigit()):
         return None  # no names, or one class with a number for its name
     raise SettingError(
-        f"{path}: no boxes are called {object_name!r}; --object may be {_some(sorted(labels))}"
+        f"{path}: no box is labelled {object_name!r}; `object_name` may be {_some(sorted(labels))}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Labels to train and judge a detector by, from what is true of clips."""
+"""Labels to train and evaluate a detector with, from the ground truth of clips."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from objectstates.base.errors import LabelError
-from objectstates.data.truth import Array, ClipTruth
+from objectstates.data.corpus import Array
+from objectstates.data.truth import ClipTruth
 from objectstates.detect.labels import LabelledImage, Labels
 from objectstates.video.clip_list import ClipSpan
 
-TRAIN_FRAMES = 8
-"""Labelled frames of a clip to train on: what someone would draw by hand."""
+TRAIN_FRAMES = 8  # labelled frames of a clip to train on: as many as one would label by hand
+
 JUDGE_EVERY = 0.48
-"""Seconds between the frames of a clip to judge by."""
+"""Seconds between the frames of a clip to evaluate on: every 12th at 25 frames a second."""
 
 
 def train_labels(
     clips: Sequence[tuple[ClipSpan, ClipTruth]], object: str, per_clip: int = TRAIN_FRAMES
 ) -> Labels:
-    """``per_clip`` frames of every clip, evenly spread over the moments with known truth."""
+    """``per_clip`` frames of every clip, evenly spread over the times with ground truth."""
 
     def chosen(times: Array) -> list[int]:
         count = len(times)
@@ -30,7 +31,7 @@ def train_labels(
 
 
 def judge_labels(clips: Sequence[tuple[ClipSpan, ClipTruth]], object: str) -> Labels:
-    """A frame every `JUDGE_EVERY` seconds of the clips' spans, where the truth is known."""
+    """A frame every `JUDGE_EVERY` seconds of the clips' spans, where there is ground truth."""
 
     def chosen(clip: ClipSpan, times: Array) -> list[int]:
         start, end = clip.start or 0.0, np.inf if clip.end is None else clip.end
@@ -44,10 +45,10 @@ def judge_labels(clips: Sequence[tuple[ClipSpan, ClipTruth]], object: str) -> La
 
 
 def _labels(chosen: Sequence[tuple[ClipSpan, ClipTruth, list[int]]], object: str) -> Labels:
-    """The boxes at the moments chosen; a moment without one shows the background alone."""
+    """The boxes at the indices chosen; one without a box shows background only."""
     images = []
-    for clip, truth, moments in chosen:
-        for i in moments:
+    for clip, truth, indices in chosen:
+        for i in indices:
             time, box = float(truth.times[i]), truth.boxes[i]
             seen = np.isfinite(box).all() and (box[2:] > box[:2]).all()
             images.append(
@@ -61,6 +62,6 @@ def _labels(chosen: Sequence[tuple[ClipSpan, ClipTruth, list[int]]], object: str
             )
     if not any(len(image.boxes) for image in images):
         raise LabelError(
-            f"the truth of {object!r} tells no box: no detector can be learned from it"
+            f"the ground truth of {object!r} has no box: no detector can be trained on it"
         )
     return Labels(chosen[0][0].video.parent, object, tuple(images))

@@ -1,7 +1,7 @@
-"""Boxes that someone drew, in COCO's JSON: what a detector is trained and judged by.
+"""Labelled boxes in COCO's JSON, to train and evaluate a detector with.
 
-An entry of ``images`` names either a picture, ``file_name``, or a moment of a video, ``video`` with
-``time`` in seconds or with ``frame`` counted from 0 (at ``fps``, or else the video's own rate): the
+An entry of ``images`` names either an image, ``file_name``, or a frame of a video, ``video`` with
+``time`` in seconds or with ``frame`` counted from 0 (at ``fps``, by default the video's rate): the
 frames of videos need not be exported to be labelled. Paths are relative to the JSON file.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +19,26 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import LabelError, VideoError
-from objectstates.video.reader import Frame, Image, probe, read_frames
+from objectstates.base.geometry import clip
+from objectstates.video.frames_at import frames_at
+from objectstates.video.reader import Image, probe
 
 Boxes = npt.NDArray[np.float32]
 
 SLACK = 1.0
-"""Pixels by which a box may reach beyond its image, for rounding; it is cut to the image."""
-
-REOPEN = 10.0
-"""Seconds between two labelled moments beyond which seeking is cheaper than decoding on."""
+"""Pixels by which a box may reach beyond its image, by rounding; it is clipped to the image."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledImage:
     """One image with the boxes of the object in it; it may have none.
 
-    name : as the label file tells it apart: the picture, or the video and its time.
-    source : the picture or the video.
-    time : seconds of the video; None for a picture.
-    boxes : (n, 4) ``x1, y1, x2, y2`` in pixels of the image as it is stored upright.
-    ignored : (m, 4) regions that count neither for nor against (COCO's ``iscrowd``).
+    name : the image file, or the video and the time.
+    source : the image file or the video.
+    time : seconds of the video; None for an image file.
+    boxes : (n, 4) ``x1, y1, x2, y2`` in pixels of the upright image.
+    ignored : (m, 4) regions that are neither object nor background (COCO's ``iscrowd``).
+    declared : width and height of the image by the label file.
     """
 
     name: str
@@ -69,13 +69,13 @@ class Labels:
         for video, images in by_video.items():
             times = [image.time or 0.0 for image in images]
             try:
-                frames = frames_at(video, times)
+                frames = dict(frames_at(video, times))
             except VideoError as error:
                 raise LabelError(
                     f"{self.path} names a video that cannot be used: {error}"
                 ) from error
-            for image, frame in zip(images, frames, strict=True):
-                yield self._checked(image, frame.image)
+            for image, time in zip(images, times, strict=True):
+                yield self._checked(image, frames[time].image)
 
     def _picture(self, image: LabelledImage) -> Image:
         try:
@@ -83,43 +83,39 @@ class Labels:
         except OSError as problem:
             raise LabelError(
                 f"{self.path} names the picture {image.source}, which cannot be read "
-                f"({problem.strerror}): put it there, or take it out of the labels"
+                f"({problem.strerror}): put it there, or remove it from the labels"
             ) from problem
         bgr = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
         if bgr is None:
             raise LabelError(
                 f"{self.path} names {image.source}, which is not a picture that can be decoded: "
-                "replace it, or take it out of the labels"
+                "replace it, or remove it from the labels"
             )
         return cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB).astype(np.uint8, copy=False)
 
     def _checked(self, image: LabelledImage, pixels: Image) -> tuple[LabelledImage, Image]:
-        """The image with its boxes cut to it, once it is sure that they were drawn on it."""
+        """The image with its boxes clipped; raise if they cannot have been drawn on it."""
         height, width = pixels.shape[:2]
         if image.declared not in (None, (width, height)):
             raise LabelError(
                 f"{self.path}: image {image.name} is {width} x {height} pixels, but the labels say "
                 f"{image.declared}: they were drawn on another version of it"
             )
-        limit = np.array([width, height, width, height], np.float32)
         for box in image.boxes:
-            if (box[:2] < -SLACK).any() or (box[2:] > limit[2:] + SLACK).any():
+            if (box[:2] < -SLACK).any() or (box[2:] > np.add((width, height), SLACK)).any():
                 raise LabelError(
                     f"{self.path}: box {_shown(box)} (x1, y1, x2, y2) reaches out of the "
                     f"{width} x {height} pixels of image {image.name}: a bbox is "
                     "[x, y, width, height] in pixels of its image"
                 )
-        cut = np.clip(image.boxes, 0, limit), np.clip(image.ignored, 0, limit)
-        return (
-            LabelledImage(image.name, image.source, image.time, cut[0], cut[1], image.declared),
-            pixels,
-        )
+        boxes, ignored = (clip(b, (height, width)) for b in (image.boxes, image.ignored))
+        return replace(image, boxes=boxes, ignored=ignored), pixels
 
 
 def read_labels(path: str | Path, object: str | None = None) -> Labels:
     """Read COCO labels of one kind of object.
 
-    object : the name of its category; may be left out where the file has only one.
+    object : the name of its category; not needed where the file has only one.
     """
     path = Path(path)
     content = _parse(path)
@@ -151,44 +147,6 @@ def read_labels(path: str | Path, object: str | None = None) -> Labels:
     return Labels(path, name, images)
 
 
-def frames_at(video: Path, times: list[float]) -> list[Frame]:
-    """The frames of a video nearest to some times (seconds), in the order asked for."""
-    nearest: dict[float, Frame] = {}
-    asked = sorted(set(times))
-    while asked:
-        span = [asked[0]]
-        for time in asked[1:]:
-            if time - span[-1] < REOPEN:
-                span.append(time)
-        _read_span(video, span, nearest)
-        asked = asked[len(span) :]
-    return [nearest[time] for time in times]
-
-
-def _read_span(video: Path, times: list[float], nearest: dict[float, Frame]) -> None:
-    before: Frame | None = None
-    left = list(times)
-    # A frame back, or more where the rate varies: the nearest may be the one before.
-    with read_frames(video, max(0.0, times[0] - 1.0) or None) as reading:
-        step = 1 / reading.info.fps
-        for frame in reading:
-            while left and frame.time >= left[0]:
-                closer = (
-                    before if before and left[0] - before.time < frame.time - left[0] else frame
-                )
-                nearest[left.pop(0)] = closer
-            if not left:
-                return
-            before = frame
-    for time in left:
-        if before is None or time > before.time + 1.5 * step:
-            raise VideoError(
-                f"{video}: there is no frame at {time:g} s, the last is at "
-                f"{before.time if before else 0:.2f} s; correct the time"
-            )
-        nearest[time] = before
-
-
 def _parse(path: Path) -> dict[str, list[dict[str, Any]]]:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -214,9 +172,9 @@ def _category(path: Path, categories: list[dict[str, Any]], wanted: str | None) 
     if wanted is None and len(names) == 1:
         wanted = next(iter(names))
     if wanted is None:
-        raise LabelError(f"{path} has several objects, choose one by --object: {listed}")
+        raise LabelError(f"{path} has several objects, choose one by `object`: {listed}")
     if wanted not in names:
-        raise LabelError(f"{path} has no object {wanted!r}, choose one by --object: {listed}")
+        raise LabelError(f"{path} has no object {wanted!r}, choose one by `object`: {listed}")
     return names[wanted], wanted
 
 
@@ -253,11 +211,11 @@ def _image(
         name = str(entry["file_name"])
         return LabelledImage(name, path.parent / name, None, drawn, crowd, declared)
     video = path.parent / str(entry["video"])
-    time = _moment(path, entry, video, rates)
+    time = _time(path, entry, video, rates)
     return LabelledImage(f"{entry['video']} at {time:.2f} s", video, time, drawn, crowd, declared)
 
 
-def _moment(path: Path, entry: dict[str, Any], video: Path, rates: dict[Path, float]) -> float:
+def _time(path: Path, entry: dict[str, Any], video: Path, rates: dict[Path, float]) -> float:
     try:
         if entry.get("time") is not None:
             time = float(entry["time"])

@@ -1,4 +1,4 @@
-"""How good a detector is: average precision, and what it finds and misses at its threshold."""
+"""Quality of a detector: average precision; recall and false positives at its threshold."""
 
 from __future__ import annotations
 
@@ -8,22 +8,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.geometry import MATCH_IOU, areas, intersections, iou
 from objectstates.detect.detections import Detections
 from objectstates.detect.fewshot import FewShotDetector
 from objectstates.detect.labels import Labels, read_labels
-from objectstates.detect.nms import iou
 from objectstates.video.reader import Frame
 
 Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
 
-OVERLAP = 0.5
-"""Intersection over union from which on a box counts as found."""
-
 
 @dataclass(frozen=True, slots=True)
 class ImageRow:
-    """One image: how many objects are in it, how many were found, and what else was."""
+    """One image: number of objects, of those found, and of false positives."""
 
     image: str
     objects: int
@@ -33,10 +30,10 @@ class ImageRow:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """How a detector did on labelled images.
+    """Scores of a detector on labelled images.
 
-    average_precision : area under precision over recall, whatever the threshold (interpolated as
-        PASCAL VOC's since 2010).
+    average_precision : area under the precision-recall curve, interpolated as PASCAL VOC's since
+        2010; independent of ``threshold``.
     recall, false_positives_per_image : at ``threshold``.
     rows : one per image, at ``threshold``.
     """
@@ -57,18 +54,18 @@ class Evaluation:
 def evaluate(
     detector: FewShotDetector, labels: str | Path | Labels, object: str | None = None
 ) -> Evaluation:
-    """Judge a detector on labels that it was not trained on.
+    """Evaluate a detector on labels that it was not trained on.
 
-    object : the category to judge by; the one that the detector was trained on, unless given.
+    object : the category; by default the one that the detector was trained on.
     """
     if not isinstance(labels, Labels):
         labels = read_labels(labels, object or detector.object)
-    thorough = detector.with_threshold(0.0)
+    unfiltered = detector.with_threshold(0.0)
     rows: list[ImageRow] = []
     scores: list[npt.NDArray[np.float32]] = []
     right: list[Bools] = []
     for image, pixels in labels.load():
-        found = thorough.detect([Frame(image.time or 0.0, pixels)])[0]
+        found = unfiltered.detect([Frame(image.time or 0.0, pixels)])[0]
         hits = match(found.boxes, image.boxes)
         counts = hits | ~_ignored(found, image.ignored)
         hits, kept = hits[counts], found.scores[counts]
@@ -86,8 +83,8 @@ def evaluate(
     return Evaluation(detector.threshold, precision, tuple(rows))
 
 
-def match(boxes: Floats, truth: Floats, overlap: float = OVERLAP) -> Bools:
-    """Whether each box, best first, finds an object that no better one has found: (n,)."""
+def match(boxes: Floats, truth: Floats, overlap: float = MATCH_IOU) -> Bools:
+    """(n,) whether each box, best first, matches an object that no better one matches."""
     hits = np.zeros(len(boxes), bool)
     if len(truth) == 0:
         return hits
@@ -101,7 +98,7 @@ def match(boxes: Floats, truth: Floats, overlap: float = OVERLAP) -> Bools:
 
 
 def average_precision(scores: Floats, right: Bools, objects: int) -> float:
-    """Area under the curve of precision over recall."""
+    """Area under the precision-recall curve."""
     if objects == 0 or len(scores) == 0:
         return 0.0
     hits = right[np.argsort(-scores, kind="stable")]
@@ -112,11 +109,6 @@ def average_precision(scores: Floats, right: Bools, objects: int) -> float:
 
 
 def _ignored(found: Detections, regions: Floats) -> Bools:
-    """Whether a box lies mostly in a region that counts for nothing."""
-    if len(regions) == 0:
-        return np.zeros(len(found), bool)
-    low = np.maximum(found.boxes[:, None, :2], regions[None, :, :2])
-    high = np.minimum(found.boxes[:, None, 2:], regions[None, :, 2:])
-    both = np.prod(np.maximum(high - low, 0), axis=2)
-    area = np.prod(found.boxes[:, 2:] - found.boxes[:, :2], axis=1)
-    return np.asarray((both > 0.5 * area[:, None]).any(axis=1))
+    """(n,) whether more than half of a box lies in an ignored region."""
+    inside = intersections(found.boxes[:, None], regions[None])
+    return np.asarray((inside > 0.5 * areas(found.boxes)[:, None]).any(axis=1))

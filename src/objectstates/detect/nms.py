@@ -1,52 +1,36 @@
-"""Overlap of boxes, and the suppression of all but the best among those that overlap."""
+"""Non-maximum suppression: of boxes that overlap, keep the best."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.detect.detections import Boxes, Detections
+from objectstates.base import geometry
+from objectstates.detect.detections import Detections
 
 Floats = npt.NDArray[np.floating]
 Indices = npt.NDArray[np.intp]
 
-OVERLAP = 0.5
-"""Intersection over union beyond which two boxes are taken to show the same thing."""
+NMS_IOU = 0.5
+"""IoU beyond which two boxes are taken to show the same object; torchvision's default too."""
 
-MOST = 100
-"""Detections that are kept of a frame: far more than tracks can be made of."""
-
-
-def iou(a: Floats, b: Floats) -> npt.NDArray[np.float64]:
-    """(n, m) intersection over union of (n, 4) and (m, 4) boxes ``x1, y1, x2, y2``.
-
-    Boxes without area overlap with nothing, themselves included.
-    """
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    low = np.maximum(a[:, None, :2], b[None, :, :2])
-    high = np.minimum(a[:, None, 2:], b[None, :, 2:])
-    both = np.prod(np.maximum(high - low, 0), axis=2)
-    either = _areas(a)[:, None] + _areas(b)[None, :] - both
-    share: npt.NDArray[np.float64] = np.zeros(both.shape)
-    np.divide(both, either, out=share, where=both > 0)
-    return share
+MAX_DETECTIONS = 100  # per frame, COCO's limit: far more than the tracks of a frame
 
 
 def suppress(
-    boxes: Floats, scores: Floats, overlap: float = OVERLAP, limit: int | None = None
+    boxes: Floats, scores: Floats, overlap: float = NMS_IOU, limit: int | None = None
 ) -> Indices:
     """Indices of the boxes to keep, best first: greedy non-maximum suppression.
 
-    A box goes when its intersection over union with a better one that stays exceeds ``overlap``;
-    of equal scores the earlier box is the better. The classes of boxes play no part: whatever
-    overlaps is one candidate.
+    A box is dropped when its IoU with a better one that is kept exceeds ``overlap``; of equal
+    scores the earlier box is the better. Classes play no part.
 
-    limit : the number of boxes kept at most; the rest is not even looked at.
+    limit : stop when this many boxes are kept.
     """
     order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
     # One row for each coordinate: the inner loop reads whole rows.
     x1, y1, x2, y2 = rows = np.asarray(boxes, np.float64).reshape(-1, 4)[order].T.copy()
-    area = _areas(rows.T)
+    area = geometry.areas(rows.T)
     kept: list[int] = []
     left = np.arange(len(order))
     while len(left) and (limit is None or len(kept) < limit):
@@ -65,34 +49,23 @@ def best_detections(
     size: tuple[int, int],
     *,
     threshold: float,
-    overlap: float | None = OVERLAP,
+    overlap: float | None = NMS_IOU,
 ) -> Detections:
-    """What a model found in one frame, made fit to be passed on: within the frame, best first.
+    """The output of a model for one frame as `Detections`: clipped to the frame, best first.
 
-    boxes : (n, 4) pixels of the frame; what is not finite, or has no area within it, is left out.
+    boxes : (n, 4) pixels of the frame; those not finite, or without area within it, are dropped.
     size : height and width of the frame.
     threshold : the least score.
-    overlap : as of `suppress`; None where the boxes need no suppression.
+    overlap : see `suppress`; None: no suppression.
     """
     boxes = np.asarray(boxes, np.float32).reshape(-1, 4)
     scores = np.asarray(scores, np.float32).reshape(-1)
     wanted = (scores >= threshold) & np.isfinite(boxes).all(axis=1)
-    boxes, scores = _within(boxes[wanted], size), np.minimum(scores[wanted], 1)
-    seen = _areas(boxes) > 0
-    boxes, scores = boxes[seen], scores[seen]
+    boxes, scores = geometry.clip(boxes[wanted], size), np.minimum(scores[wanted], 1)
+    visible = geometry.areas(boxes) > 0
+    boxes, scores = boxes[visible], scores[visible]
     if overlap is None:
-        kept = np.argsort(-scores, kind="stable")[:MOST]
+        kept = np.argsort(-scores, kind="stable")[:MAX_DETECTIONS]
     else:
-        kept = suppress(boxes, scores, overlap, MOST)
+        kept = suppress(boxes, scores, overlap, MAX_DETECTIONS)
     return Detections(boxes[kept], scores[kept])
-
-
-def _within(boxes: Boxes, size: tuple[int, int]) -> Boxes:
-    height, width = size
-    return np.clip(boxes, 0, np.array([width, height, width, height], np.float32))
-
-
-def _areas(boxes: Floats) -> npt.NDArray[np.float64]:
-    sides = np.maximum(np.asarray(boxes[:, 2:] - boxes[:, :2], np.float64), 0)
-    area: npt.NDArray[np.float64] = sides[:, 0] * sides[:, 1]
-    return area

@@ -1,18 +1,18 @@
-"""What the outputs of ONNX detectors mean: our contract, and the common layouts.
+"""Output layouts of ONNX detectors: our contract, and the common ones.
 
 =========  ======================================================================================
 contract   ``boxes`` (n, 4) ``x1, y1, x2, y2`` in pixels of the input, ``scores`` (n,), and perhaps
            ``labels`` (n,); or each with one more axis before these, of the frames
 YOLO       one output: (B, 4 + C, n) as v8 and v11 have it, or (B, n, 5 + C) with an objectness
            as v5, boxes ``cx, cy, w, h`` in pixels; or (B, n, 6) ``x1, y1, x2, y2, score, class``
-           with n at most 1,000, from models that end in a suppression of their own. Further
-           channels (masks, key points) are passed over where the names of classes are known
-SSD        four outputs: boxes (B, n, 4) ``y1, x1, y2, x2`` as parts of the input's size, scores
+           with n at most 1,000, from models that include non-maximum suppression. Further
+           channels (masks, key points) are ignored where the names of classes are known
+SSD        four outputs: boxes (B, n, 4) ``y1, x1, y2, x2`` relative to the input's size, scores
            (B, n), classes (B, n), the number of detections (B,)
-DETR       ``logits`` (B, n, C) and ``pred_boxes`` (B, n, 4) ``cx, cy, w, h`` as parts of the
+DETR       ``logits`` (B, n, C) and ``pred_boxes`` (B, n, 4) ``cx, cy, w, h`` relative to the
            input's size. With one logit more than classes, or an unknown number of classes, a
-           softmax whose last entry is "nothing"; with as many as classes, or with 80, 91 or 365,
-           sigmoids
+           softmax whose last entry is "no object"; with as many as classes, or with 80, 91 or
+           365, sigmoids
 =========  ======================================================================================
 """
 
@@ -30,12 +30,12 @@ from objectstates.base.errors import DetectorError
 Floats = npt.NDArray[np.float32]
 Outputs = Sequence[npt.NDArray[Any]]
 Size = tuple[int, int]
+Class = int | None
 
 _SIGMOID_CLASSES = (80, 91, 365)
-"""Classes of COCO and Objects365; models that have "nothing" as well have one more."""
+"""Classes of COCO and Objects365; models with a "no object" class have one more."""
 
-_MOST_SUPPRESSED = 1000
-"""Models that suppress by themselves give out a few hundred boxes, others thousands."""
+_MAX_SUPPRESSED = 1000  # models that include suppression give a few hundred boxes, others thousands
 
 
 class Candidates(NamedTuple):
@@ -46,9 +46,9 @@ class Candidates(NamedTuple):
 
 
 class Layout(Protocol):
-    """How to read the outputs of one model.
+    """Reader of the outputs of one model.
 
-    classes : how many the model tells apart; None where only its labels say.
+    classes : number of classes; None if unknown.
     batched : whether the outputs have an axis of frames.
     """
 
@@ -58,10 +58,8 @@ class Layout(Protocol):
     @property
     def batched(self) -> bool: ...
 
-    def candidates(
-        self, outputs: Outputs, frame: int, size: Size, wanted: int | None
-    ) -> Candidates:
-        """What was found in one frame of a batch.
+    def candidates(self, outputs: Outputs, frame: int, size: Size, wanted: Class, /) -> Candidates:
+        """Boxes in one frame of a batch.
 
         size : height and width of the input.
         wanted : index of a class, or None for any.
@@ -69,15 +67,15 @@ class Layout(Protocol):
 
 
 def recognise(names: Sequence[str], outputs: Outputs, classes: int | None) -> Layout:
-    """Tell the layout by the names of outputs and by what they look like for one frame.
+    """Recognise the layout by the names of the outputs and their shapes for one frame.
 
-    classes : how many the model has names for, if it has.
+    classes : number of named classes; None if the model has no names.
     """
     index = {name.lower(): i for i, name in enumerate(names)}
     shapes = [output.shape for output in outputs]
     if "boxes" in index and "scores" in index:
         batched = len(shapes[index["boxes"]]) == 3
-        return _Plain(index["boxes"], index["scores"], index.get("labels"), batched)
+        return _Contract(index["boxes"], index["scores"], index.get("labels"), batched)
     if len(outputs) == 4 and (ssd := _ssd(names, shapes)):
         return ssd
     if len(outputs) >= 2 and (detr := _detr(index, shapes, classes)):
@@ -86,13 +84,13 @@ def recognise(names: Sequence[str], outputs: Outputs, classes: int | None) -> La
         return _yolo(shapes[0], classes)
     listed = ", ".join(f"{n} {s}" for n, s in zip(names, shapes, strict=True))
     raise DetectorError(
-        f"the outputs {listed} are of no known layout; "
+        f"the outputs {listed} have no known layout; "
         "give the model the outputs boxes (n, 4), scores (n,) and perhaps labels (n,)"
     )
 
 
 @dataclass(frozen=True)
-class _Plain:
+class _Contract:
     boxes: int
     scores: int
     labels: int | None
@@ -102,9 +100,7 @@ class _Plain:
     def classes(self) -> int | None:
         return 1 if self.labels is None else None
 
-    def candidates(
-        self, outputs: Outputs, frame: int, size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, _size: Size, wanted: Class) -> Candidates:
         boxes, scores = outputs[self.boxes], outputs[self.scores]
         labels = None if self.labels is None else outputs[self.labels]
         if self.batched:
@@ -122,9 +118,7 @@ class _Ssd:
     classes: int | None = None
     batched: bool = True
 
-    def candidates(
-        self, outputs: Outputs, frame: int, size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, size: Size, wanted: Class) -> Candidates:
         count = int(outputs[self.number].reshape(-1)[frame])
         y1, x1, y2, x2 = _floats(outputs[self.boxes][frame, :count]).T
         height, width = size
@@ -152,9 +146,7 @@ class _Detr:
     softmax: bool
     batched: bool = True
 
-    def candidates(
-        self, outputs: Outputs, frame: int, size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, size: Size, wanted: Class) -> Candidates:
         logits = _floats(outputs[self.logits][frame])
         if self.softmax:
             powers = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -182,16 +174,14 @@ def _detr(
 
 @dataclass(frozen=True)
 class _Yolo:
-    """Channels are ``cx, cy, w, h``, the objectness if there is one, the classes, other things."""
+    """Channels are ``cx, cy, w, h``, the objectness if there is one, the classes, others."""
 
     classes: int
     objectness: bool
     channels_first: bool
     batched: bool = True
 
-    def candidates(
-        self, outputs: Outputs, frame: int, size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, _size: Size, wanted: Class) -> Candidates:
         rows = _floats(outputs[0][frame])
         rows = rows.T if self.channels_first else rows
         first = 5 if self.objectness else 4
@@ -204,16 +194,14 @@ class _SuppressedYolo:
     classes: int | None = None
     batched: bool = True
 
-    def candidates(
-        self, outputs: Outputs, frame: int, size: Size, wanted: int | None
-    ) -> Candidates:
+    def candidates(self, outputs: Outputs, frame: int, _size: Size, wanted: Class) -> Candidates:
         rows = _floats(outputs[0][frame])
         return _of_label(rows[:, :4], rows[:, 4], rows[:, 5], wanted)
 
 
 def _yolo(shape: tuple[int, ...], classes: int | None) -> Layout:
     _, rows, columns = shape
-    if columns == 6 and rows <= _MOST_SUPPRESSED and rows > columns and classes != 1:
+    if columns == 6 and rows <= _MAX_SUPPRESSED and rows > columns and classes != 1:
         return _SuppressedYolo()
     channels_first = rows < columns
     channels = min(rows, columns)
@@ -227,13 +215,13 @@ def _yolo(shape: tuple[int, ...], classes: int | None) -> Layout:
     return _Yolo(classes or room, objectness, channels_first)
 
 
-def _of_class(scores: Floats, wanted: int | None) -> Floats:
-    """(n,) scores of the class that is wanted, or of the best, from (n, C)."""
+def _of_class(scores: Floats, wanted: Class) -> Floats:
+    """(n,) scores of class ``wanted``, or of the best, from (n, C)."""
     return scores.max(axis=1) if wanted is None else scores[:, wanted]
 
 
 def _of_label(
-    boxes: Floats, scores: Floats, labels: npt.NDArray[Any] | None, wanted: int | None
+    boxes: Floats, scores: Floats, labels: npt.NDArray[Any] | None, wanted: Class
 ) -> Candidates:
     if wanted is None or labels is None:
         return Candidates(boxes, scores)

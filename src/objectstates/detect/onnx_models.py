@@ -1,14 +1,13 @@
 """``onnx:FILE``: a detector as an ONNX graph, run by onnxruntime.
 
-The input is a batch of RGB images, (B, 3, H, W) or (B, H, W, 3); as floats they run from 0 to 1,
-as bytes from 0 to 255. Frames are brought to H x W without changing their shape, in the middle of
-grey borders, and the boxes are brought back exactly. Where the graph leaves H and W open, the
-longer side becomes that of ``imgsz`` in the model's metadata, or 640, and both are multiples of 32.
-The outputs are described in `objectstates.detect.onnx_layouts`.
+The input is a batch of RGB images, (B, 3, H, W) or (B, H, W, 3), floats from 0 to 1 or bytes.
+Frames are letterboxed to H x W (scaled with their aspect kept, centred on grey), and boxes are
+mapped back exactly. Where the graph leaves H and W open, the longer side is ``imgsz`` of the
+model's metadata, or 640, and both are multiples of 32. ``onnx_layouts.py`` describes the outputs.
 
-Metadata that is heeded, as JSON or Python literals: ``names`` of the classes (a list, or a mapping
+Metadata that is used, as JSON or Python literals: ``names`` of the classes (a list, or a mapping
 from their indices, as Ultralytics writes it), ``imgsz``, and ``mean`` and ``std`` of each colour
-on the scale from 0 to 1, for models that want their input normalised.
+channel on the scale from 0 to 1, for models whose input is normalised.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import cv2
 import numpy as np
@@ -26,19 +25,20 @@ import numpy.typing as npt
 import onnxruntime
 
 from objectstates.base.errors import DetectorError, SettingError
-from objectstates.detect.detections import Boxes, Detections
+from objectstates.base.onnx_utils import inference_session
+from objectstates.detect.detections import Boxes, Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import best_detections
 from objectstates.detect.onnx_layouts import Floats, Size, recognise
-from objectstates.video.clip_list import ClipSpan
-from objectstates.video.reader import Frame, Image, VideoInfo
+from objectstates.video.reader import Frame, Image
 
-VERSION = 1
-"""Raise it when the same graph and frames may give other boxes: it is part of fingerprints."""
+VERSION = 1  # part of fingerprints: raise it when the same graph and frames may give other boxes
 
 BATCH = {"cpu": 1, "cuda": 16}
-"""Frames per pass where the graph leaves it open; on a CPU more are no faster."""
+"""Frames per run where the graph leaves it open; on a CPU more are no faster."""
 
 _SIDE, _STEP, _GREY = 640, 32, 114
+"""Default side, multiple of sides, and fill value of YOLO models (Ultralytics)."""
+
 _TYPES: dict[str, npt.DTypeLike] = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -46,33 +46,23 @@ _TYPES: dict[str, npt.DTypeLike] = {
 }
 
 
-class OnnxDetector:
-    """Runs a graph over frames.
+class OnnxDetector(FrameDetector):
+    """Runs a graph on frames; on ``cuda`` this needs onnxruntime-gpu.
 
-    class_index : the class that is the object; else ``object_name`` is looked up among the names
-        of classes that the model carries. A model of one class without names needs neither.
-    threshold : the least score.
-    device : ``cpu`` or ``cuda``; the latter needs onnxruntime-gpu.
-    threads : on the CPU; one, because videos are processed one per core.
+    class_index : the class of the object; by default that of the model's class names which equals
+        ``options.object_name``. A model of one class without names needs neither.
     """
 
     def __init__(
-        self,
-        path: str | Path,
-        object_name: str | None = None,
-        *,
-        class_index: int | None = None,
-        threshold: float = 0.4,
-        device: str = "cpu",
-        threads: int = 1,
+        self, path: str | Path, options: DetectorOptions, class_index: int | None = None
     ) -> None:
         self._path = Path(path)
-        self._threshold = threshold
-        self._session = _session(self._path, device, threads)
+        self._threshold = options.threshold
+        self._session = _session(self._path, options.device, options.threads)
         metadata = _Metadata.of(self._path, self._session.get_modelmeta().custom_metadata_map)
         self._input = _image_input(self._path, self._session.get_inputs(), metadata)
         self._outputs = [output.name for output in self._session.get_outputs()]
-        # What a graph says of its shapes is often vague; a blank frame tells.
+        # Shapes in graphs are often incomplete: run it on a blank frame.
         size = self._input.size((_STEP * 10, _STEP * 10))
         blank = np.full((self._input.batch or 1, *size, 3), _GREY, np.uint8)
         try:
@@ -80,14 +70,12 @@ class OnnxDetector:
         except DetectorError as error:
             raise DetectorError(f"{self._path}: {error}") from error
         self._class = _class_index(
-            self._path, metadata.names, self._layout.classes, object_name, class_index
+            self._path, metadata.names, self._layout.classes, options.object_name, class_index
         )
-        self._batch = self._input.batch or (BATCH[device] if self._layout.batched else 1)
-        key = repr((VERSION, _digest(self._path), self._class, threshold, device))
+        self._batch = self._input.batch or (BATCH[options.device] if self._layout.batched else 1)
+        facts = VERSION, _digest(self._path), self._class, options.threshold, options.device
+        key = repr(facts)
         self.fingerprint = f"onnx-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-
-    def for_clip(self, clip: ClipSpan, video: VideoInfo) -> Self:
-        return self
 
     def detect(self, frames: Sequence[Frame]) -> list[Detections]:
         found: list[Detections] = []
@@ -130,17 +118,25 @@ class OnnxDetector:
                 feeds[other.name] = np.array([[width, height]] * count, np.int64)
             elif other.name != self._input.name:
                 raise DetectorError(
-                    f"{self._path}: nothing is known to give for the input {other.name!r}; "
+                    f"{self._path}: the input {other.name!r} is not known; "
                     "export the model with the image as its only input"
                 )
         return feeds
 
 
+def load_onnx(name: str, options: DetectorOptions) -> OnnxDetector:
+    """From ``FILE`` or ``FILE#CLASS``; a file that has such a name goes first."""
+    path, mark, index = name.rpartition("#")
+    if mark and index.isascii() and index.isdigit() and not Path(name).exists():
+        return OnnxDetector(path, options, int(index))
+    return OnnxDetector(name, options)
+
+
 @dataclass(frozen=True, eq=False)
 class _Metadata:
-    """What a model says of itself.
+    """Metadata of a model.
 
-    side : of images, where the graph leaves their size open.
+    side : longer side of images, where the graph leaves their size open.
     """
 
     names: dict[int, str]
@@ -212,9 +208,9 @@ def _image_input(path: Path, nodes: Sequence[Any], metadata: _Metadata) -> _Imag
 
 @dataclass(frozen=True)
 class Letterbox:
-    """Where a frame lies in the input of a network: as large as fits, in the middle.
+    """Position of a frame in the input of a network: as large as fits, centred.
 
-    inner : height and width that the frame gets.
+    inner : height and width of the scaled frame.
     """
 
     frame: Size
@@ -238,7 +234,7 @@ class Letterbox:
         onto[self.top : self.top + self.inner[0], self.left : self.left + self.inner[1]] = inner
 
     def undo(self, boxes: Boxes) -> Boxes:
-        """Boxes of the input in pixels of the frame: rounding of the inner size is allowed for."""
+        """Boxes of the input in pixels of the frame, exact in spite of the rounded inner size."""
         scale = self.frame[1] / self.inner[1], self.frame[0] / self.inner[0]
         corner = np.array([self.left, self.top] * 2, np.float32)
         return (boxes - corner) * np.array(scale * 2, np.float32)
@@ -246,23 +242,17 @@ class Letterbox:
 
 def _session(path: Path, device: str, threads: int) -> Any:
     if device not in BATCH:
-        raise SettingError(f"device {device!r}: ONNX models run on cpu or cuda")
+        raise SettingError(f"`device`: ONNX models run on cpu or cuda, not on {device!r}")
     provider = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}[device]
     if provider not in onnxruntime.get_available_providers():
         raise SettingError(
-            f"this onnxruntime does not run on {device!r}: install onnxruntime-gpu in its place, "
-            "or use --device cpu"
+            f"`device`: this onnxruntime does not run on {device!r}: "
+            "install onnxruntime-gpu in its place, or choose cpu"
         )
     if not path.is_file():
         raise DetectorError(f"{path}: this model does not exist; check the path")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    # Threads that spin while they wait double the time of a pass when other processes are busy.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=[provider])
+        return inference_session(str(path), threads, provider)
     except Exception as error:  # onnxruntime's errors have no other base
         raise DetectorError(f"{path}: this cannot be loaded as an ONNX model: {error}") from error
 
@@ -274,18 +264,20 @@ def _class_index(
     object_name: str | None,
     class_index: int | None,
 ) -> int | None:
-    """Index of the class that is wanted, or None for any."""
+    """Index of the object's class, or None for any."""
     if class_index is None:
         if object_name is None or (classes == 1 and not names):
             return None
         if not names:
             raise SettingError(
-                f"{path} does not name its classes; choose one by its index, as onnx:{path}#0"
+                f"{path} has no class names: choose a class by its index, as onnx:{path}#0"
             )
         called = {name.casefold(): index for index, name in names.items()}
         if object_name.casefold() not in called:
             listed = ", ".join(names.values())
-            raise SettingError(f"{path} knows no {object_name!r}; --object may be {listed}")
+            raise SettingError(
+                f"{path} has no class {object_name!r}; `object_name` may be {listed}"
+            )
         class_index = called[object_name.casefold()]
     if class_index < 0 or (classes is not None and class_index >= classes):
         raise SettingError(f"{path} has no class {class_index}, only {classes}, counted from 0")
@@ -293,7 +285,7 @@ def _class_index(
 
 
 def _digest(path: Path) -> str:
-    """Digest of a model, with the weights that it may have in files beside it."""
+    """Digest of a model and of weights in files beside it."""
     digest = hashlib.sha256()
     for file in sorted(path.parent.iterdir()):
         if file.name.startswith(path.name) and file.is_file():

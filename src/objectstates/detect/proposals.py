@@ -1,9 +1,9 @@
-"""Boxes of every place and size an object may have, and their description by a grid of bins.
+"""Dense box proposals, scored by integral images.
 
 A box is divided into GRID x GRID bins, and a bin's feature is the mean of a cell map over it. A
-linear score of that description is a sum over the bins of means of *projected* maps, one plane per
-bin, and means over rectangles come from integral images in constant time: tens of thousands of
-boxes of a frame are scored in a few milliseconds, and only the best are ever described.
+linear score of these features is a sum over the bins of means of *projected* maps, one plane per
+bin, and integral images give means over rectangles in constant time: tens of thousands of boxes of
+a frame are scored in a few milliseconds, and features are computed of the best only.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base import geometry
 from objectstates.base.jit import compiled
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 
 GRID = 4
-"""Bins along each side of a box; finer than 3 was better on simulated clips left out in turn."""
-STEP = 1.25
-"""Ratio of neighbouring sizes, and of neighbouring aspects, in the list of shapes."""
+"""Bins along each side of a box; 4 was better than 3 on simulated clips, each left out in turn."""
+
+SHAPE_RATIO = 1.25  # of neighbouring sizes, and of neighbouring aspects, in the list of shapes
 
 MARGIN = 0.35
-"""Share of a box's side by which its centre stays within the frame, at least."""
+"""Least distance of a box's centre from the border of the frame, as a fraction of its side."""
 
 
 def shapes_like(boxes: Floats) -> Floats:
-    """(n, 2) widths and heights that cover those of the (m, 4) boxes, and a little beyond."""
+    """(n, 2) widths and heights that cover those of the (m, 4) boxes, with a margin."""
     width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
     size, aspect = np.log(width * height) / 2, np.log(width / height) / 2
     sizes, aspects = _spread(size, 0.15), _spread(aspect, 0.1)
@@ -39,13 +40,13 @@ def shapes_like(boxes: Floats) -> Floats:
 
 def _spread(values: Floats, beyond: float) -> Floats:
     low, high = values.min() - beyond, values.max() + beyond
-    return np.linspace(low, high, max(2, math.ceil((high - low) / math.log(STEP)) + 1))
+    return np.linspace(low, high, max(2, math.ceil((high - low) / math.log(SHAPE_RATIO)) + 1))
 
 
 def dense_boxes(shapes: Floats, size: tuple[int, int], step: float) -> Floats:
-    """(n, 4) boxes of the given shapes all over a frame of ``size`` (height, width), cut to it.
+    """(n, 4) boxes of the given shapes all over a frame of ``size`` (height, width), clipped to it.
 
-    step : pixels between neighbours, at least; large boxes lie an eighth of their side apart.
+    step : least pixels between neighbours; those of large boxes are an eighth of their side.
     """
     return _dense_boxes(tuple(map(tuple, shapes.tolist())), size, step)
 
@@ -62,8 +63,7 @@ def _dense_boxes(
         half = np.array([width, height]) / 2
         centre = np.concatenate(np.broadcast_arrays(x, y), axis=2).reshape(-1, 2)
         boxes.append(np.hstack([centre - half, centre + half]))
-    limit = np.array([frame_width, frame_height] * 2)
-    found = np.clip(np.concatenate(boxes), 0, limit)
+    found = geometry.clip(np.concatenate(boxes), size)
     found.setflags(write=False)
     return found
 
@@ -122,7 +122,7 @@ def score_boxes(sums: Floats, boxes: Floats, grid: int) -> Floats:
 
 @compiled
 def describe_bins(cells: Floats32, boxes: Floats, grid: int) -> Floats32:
-    """(n, grid², C) means of a (h, w, C) map over the bins of boxes, as `score_boxes` takes them.
+    """(n, grid², C) means of a (h, w, C) map over the bins of boxes, as in `score_boxes`.
 
     boxes : (n, 4) in units of cells, within the map, not empty.
     """
@@ -140,7 +140,7 @@ def describe_bins(cells: Floats32, boxes: Floats, grid: int) -> Floats32:
                     tall = min(bottom, i + 1.0) - max(top, float(i))
                     for j in range(int(left), min(width, int(np.ceil(right)))):
                         wide = min(right, j + 1.0) - max(left, float(j))
-                        share = np.float32(tall * wide / (across * down))
+                        weight = np.float32(tall * wide / (across * down))
                         for c in range(channels):
-                            bin_mean[c] += share * cells[i, j, c]
+                            bin_mean[c] += weight * cells[i, j, c]
     return out

@@ -1,18 +1,17 @@
-"""Detectors that torch runs: ``torchvision:NAME``, and ``hf:MODEL`` of the Hugging Face hub.
+"""Detectors run by torch: ``torchvision:NAME``, and ``hf:MODEL`` of the Hugging Face hub.
 
-``hf:MODEL`` is a model that finds what a text names (OWLv2, OWL-ViT, Grounding DINO), with
-the object's name for a text; or one of fixed classes (DETR and its kin), of which one must have
-that name. Models that go by text are less sure of themselves than others: a threshold of 0.1 to
-0.3 is usual for them.
+``hf:MODEL`` is an open-vocabulary detector (OWLv2, OWL-ViT, Grounding DINO), prompted with the
+object's name; or one of fixed classes (DETR and others), of which one must have that name. Scores
+of open-vocabulary models are low: a threshold of 0.1 to 0.3 is usual for them.
 
-On a GPU networks run in half precision where that is safe, and in batches.
+On a GPU networks run in batches, with automatic mixed precision.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from objectstates.base.errors import DetectorError, SettingError
 from objectstates.base.torch_utils import (
@@ -22,48 +21,32 @@ from objectstates.base.torch_utils import (
     torch_device,
     weights_digest,
 )
-from objectstates.detect.detections import Detections
+from objectstates.detect.detections import Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import best_detections
-from objectstates.video.clip_list import ClipSpan
-from objectstates.video.reader import Frame, Image, VideoInfo
+from objectstates.video.reader import Frame, Image
 
-VERSION = 1
-"""Raise it when the same network and frames may give other boxes: it is part of fingerprints."""
-
-BATCH = {"cpu": 1, "cuda": 8}
-"""Frames per pass; on a CPU more are no faster."""
+VERSION = 1  # part of fingerprints: raise it when the same network and frames may give other boxes
+BATCH = {"cpu": 1, "cuda": 8}  # frames per run; on a CPU more are no faster
 
 Find = Callable[[Sequence[Image]], list[tuple[Any, Any]]]
-"""Gives for each image the tensors of boxes (n, 4), in its pixels, and of scores (n,)."""
+"""From images to the boxes (n, 4), in pixels, and the scores (n,) of each, as tensors."""
 
 
-class TorchDetector:
-    """A torch network behind the protocol of detectors.
+class TorchDetector(FrameDetector):
+    """A torch network as a `Detector`.
 
-    find : runs ``network``, which is brought to the device before it is called.
-    settings : whatever else changes what is found.
+    find : calls ``network``, which is moved to the device before.
+    settings : all else that the detections depend on, for the fingerprint.
     """
 
-    def __init__(
-        self,
-        network: Any,
-        find: Find,
-        *,
-        settings: str,
-        threshold: float,
-        device: str = "cpu",
-        threads: int = 1,
-    ) -> None:
-        self._device = torch_device(device)
+    def __init__(self, network: Any, find: Find, settings: str, options: DetectorOptions) -> None:
+        self._device = torch_device(options.device)
         self._find = find
-        self._threshold = threshold
-        self._threads = threads
-        key = repr((VERSION, weights_digest(network), settings, threshold, self._device.type))
+        self._threshold, self._threads = options.threshold, options.threads
+        digest = weights_digest(network)
+        key = repr((VERSION, digest, settings, options.threshold, self._device.type))
         self.fingerprint = f"torch-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
         network.eval().to(self._device)
-
-    def for_clip(self, clip: ClipSpan, video: VideoInfo) -> Self:
-        return self
 
     def detect(self, frames: Sequence[Frame]) -> list[Detections]:
         import torch
@@ -88,15 +71,9 @@ class TorchDetector:
 
 
 def torchvision_detector(
-    name: str,
-    object_name: str | None = None,
-    *,
-    threshold: float = 0.4,
-    device: str = "cpu",
-    threads: int = 1,
-    pretrained: bool = True,
+    name: str, options: DetectorOptions, *, pretrained: bool = True
 ) -> TorchDetector:
-    """Detection model of torchvision, with its own weights for the classes of COCO."""
+    """Detection model of torchvision, with its weights for the classes of COCO."""
     with needs_extra("torch", f"detector torchvision:{name}"):
         import torch
         from torchvision import models
@@ -105,86 +82,66 @@ def torchvision_detector(
         raise SettingError(f"torchvision has no detector {name!r}; choose {', '.join(known)}")
     weights = models.get_model_weights(name).DEFAULT
     names = dict(enumerate(weights.meta["categories"]))
-    wanted = _label(f"torchvision:{name}", names, object_name)
-    torch_device(device)  # before anything is downloaded for it
+    wanted = _label(f"torchvision:{name}", names, options.object_name)
+    torch_device(options.device)  # raises before anything is downloaded
     with loading(f"detector torchvision:{name}", DetectorError):
         network = models.get_model(
             name, weights=weights if pretrained else None, weights_backbone=None
         )
 
     def find(images: Sequence[Image]) -> list[tuple[Any, Any]]:
-        pixels = [torch.from_numpy(image).to(device).permute(2, 0, 1) / 255 for image in images]
+        pixels = [
+            torch.from_numpy(image).to(options.device).permute(2, 0, 1) / 255 for image in images
+        ]
         return _of_label(network(pixels), wanted)
 
-    return TorchDetector(
-        network,
-        find,
-        settings=f"torchvision:{name} {wanted}",
-        threshold=threshold,
-        device=device,
-        threads=threads,
-    )
+    return TorchDetector(network, find, f"torchvision:{name} {wanted}", options)
 
 
-def hub_detector(
-    model: str,
-    object_name: str | None = None,
-    *,
-    threshold: float = 0.4,
-    device: str = "cpu",
-    threads: int = 1,
-) -> TorchDetector:
-    """Detector by its name on the hub, or from its folder; the text or label is ``object_name``."""
+def hub_detector(model: str, options: DetectorOptions) -> TorchDetector:
+    """Detector by its name on the hub, or from its folder."""
     with needs_extra("hf", f"detector hf:{model}"):
         import PIL.Image  # noqa: F401
         import torch  # noqa: F401
         import transformers
-    torch_device(device)
+    torch_device(options.device)
     with loading(f"detector hf:{model}", DetectorError):
         config = type(transformers.AutoConfig.from_pretrained(model))
     if config in transformers.MODEL_FOR_ZERO_SHOT_OBJECT_DETECTION_MAPPING:
-        build = _by_text
+        build = _open_vocabulary
     elif config in transformers.MODEL_FOR_OBJECT_DETECTION_MAPPING:
-        build = _by_label
+        build = _fixed_classes
     else:
         raise SettingError(
             f"hf:{model} is no detector but a {config.__name__.removesuffix('Config')}; choose "
             "one, such as google/owlv2-base-patch16-ensemble or IDEA-Research/grounding-dino-tiny"
         )
-    network, find, settings = build(model, object_name, threshold, device)
-    return TorchDetector(
-        network,
-        find,
-        settings=f"{settings} {transformers.__version__}",
-        threshold=threshold,
-        device=device,
-        threads=threads,
-    )
+    network, find, settings = build(model, options)
+    return TorchDetector(network, find, f"{settings} {transformers.__version__}", options)
 
 
-def _by_text(
-    model: str, object_name: str | None, threshold: float, device: str
-) -> tuple[Any, Find, str]:
+def _open_vocabulary(model: str, options: DetectorOptions) -> tuple[Any, Find, str]:
     import transformers
 
-    if not object_name:
-        raise SettingError(f"hf:{model} finds what it is told to: name it by --object")
+    name = options.object_name
+    if not name:
+        raise SettingError(f"hf:{model} is prompted with the object's name: give `object_name`")
     with loading(f"detector hf:{model}", DetectorError):
         kind = transformers.AutoModelForZeroShotObjectDetection
         network = kind.from_pretrained(model)
         processor = transformers.AutoProcessor.from_pretrained(model)
-    # OWL's texts were of this form when it was trained; the others were given bare names.
+    # The prompts that OWL was trained with; the others were trained with names only.
     owl = network.config.model_type.startswith("owl")
-    prompt = f"a photo of a {object_name}" if owl else object_name.replace(".", " ")
+    prompt = f"a photo of a {name}" if owl else name.replace(".", " ")
 
     def find(images: Sequence[Image]) -> list[tuple[Any, Any]]:
         texts = [[prompt]] * len(images)
         inputs = processor(
             images=_pictures(images), text=texts, return_tensors="pt", truncation=True
-        ).to(device)
+        ).to(options.device)
         found = processor.post_process_grounded_object_detection(
             network(**inputs),
-            threshold=threshold,
+            threshold=options.threshold,
             target_sizes=[image.shape[:2] for image in images],
             text_labels=texts,
         )
@@ -193,21 +150,19 @@ def _by_text(
     return network, find, prompt
 
 
-def _by_label(
-    model: str, object_name: str | None, threshold: float, device: str
-) -> tuple[Any, Find, str]:
+def _fixed_classes(model: str, options: DetectorOptions) -> tuple[Any, Find, str]:
     import transformers
 
     with loading(f"detector hf:{model}", DetectorError):
         network = transformers.AutoModelForObjectDetection.from_pretrained(model)
         processor = transformers.AutoImageProcessor.from_pretrained(model)
-    wanted = _label(f"hf:{model}", network.config.id2label, object_name)
+    wanted = _label(f"hf:{model}", network.config.id2label, options.object_name)
 
     def find(images: Sequence[Image]) -> list[tuple[Any, Any]]:
-        inputs = processor(images=_pictures(images), return_tensors="pt").to(device)
+        inputs = processor(images=_pictures(images), return_tensors="pt").to(options.device)
         sizes = [image.shape[:2] for image in images]
         found = processor.post_process_object_detection(
-            network(**inputs), threshold=threshold, target_sizes=sizes
+            network(**inputs), threshold=options.threshold, target_sizes=sizes
         )
         return _of_label(found, wanted)
 
@@ -215,7 +170,7 @@ def _by_label(
 
 
 def _pictures(images: Sequence[Image]) -> list[Any]:
-    """Frames as pictures, whose axes need no guessing."""
+    """Frames as PIL images, whose axes are unambiguous."""
     import PIL.Image
 
     return [PIL.Image.fromarray(image) for image in images]
@@ -230,11 +185,13 @@ def _of_label(found: Sequence[Mapping[str, Any]], wanted: int | None) -> list[tu
 
 
 def _label(model: str, names: Mapping[int, str], object_name: str | None) -> int | None:
-    """Index of the class of a name; None, for any, where no name is given."""
+    """Index of the class of a name; None, for any, if no name is given."""
     if object_name is None:
         return None
     for index, name in names.items():
         if name.casefold() == object_name.casefold():
             return int(index)
     real = sorted({name for name in names.values() if name not in ("N/A", "__background__")})
-    raise SettingError(f"{model} knows no {object_name!r}; --object may be {', '.join(real)}")
+    raise SettingError(
+        f"{model} has no class {object_name!r}; `object_name` may be {', '.join(real)}"
+    )

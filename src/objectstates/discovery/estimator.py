@@ -27,7 +27,6 @@ from objectstates.base.choices import (
 from objectstates.base.errors import CorpusError, InfeasibleClipError, ResultError, SettingError
 from objectstates.base.torch_utils import within_memory
 from objectstates.data.corpus import Array, Corpus
-from objectstates.data.corpus_io import read_without_features
 from objectstates.data.result import Classifier, Result, SkippedClip
 from objectstates.discovery import constraints as formulation
 from objectstates.discovery.labelling import (
@@ -214,7 +213,7 @@ class JointDiscovery:
         *,
         shards: int = 1,
         scratch: str | Path | None = None,
-        processes: bool = False,
+        processes: int = 1,
         ray_address: str | None = None,
     ) -> JointDiscovery:
         """Discover in the corpus folder ``path`` without ever holding its features in memory.
@@ -227,13 +226,13 @@ class JointDiscovery:
 
         shards : in how many parts, each by a thread of its own, clips are worked on. More than one
             changes the order in which clips are visited, and with it the path of the solver.
-        processes : each shard has a process of its own instead of a thread.
+        processes : number of worker processes that hold the shards; 1 means threads of this one.
         ray_address : of a Ray cluster, which works on the shards instead of threads; each of its
             machines must see ``path``, and have the folder ``scratch`` if that is given.
         """
         self.check(shards=shards, ray_address=ray_address)
         clock, watch = Clock(), Watch(callback)
-        corpus = read_without_features(Path(path))
+        corpus = Corpus.load(path, features=False)
         skipped, kept = self._leave_out_infeasible(corpus)
         action, state = self._constraints(kept, len(kept.tracklets.start))
         coupling = float(self.nu) / self._seconds_per_unit(kept)

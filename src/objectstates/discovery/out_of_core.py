@@ -21,8 +21,9 @@ from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import StoredFeatures
 from objectstates.data.result import Classifier
 from objectstates.discovery.labelling import Learned
-from objectstates.parallel.actors import Member, Memory
-from objectstates.parallel.pool import crew_of
+from objectstates.parallel.actors import Actor
+from objectstates.parallel.pool import start_actors
+from objectstates.parallel.ray_actors import Replay
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import Terms
 from objectstates.solver.scale.disk_shard import Shard
@@ -36,12 +37,12 @@ from objectstates.solver.scale.sharded import (
     part_of,
 )
 
-_MEMORY = Memory(
-    changing=frozenset({"prepare", "start", "sweep", "step", "settle", "examine", "keep"}),
-    fresh="start",
-    lasting=frozenset({"prepare"}),
+_REPLAY = Replay(
+    mutating=frozenset({"prepare", "start", "sweep", "step", "settle", "examine", "keep"}),
+    reset="start",
+    setup=frozenset({"prepare"}),
 )
-"""What a shard that was lost must be told again."""
+"""The calls that restore a shard that was lost with a machine of a Ray cluster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +103,8 @@ class ProblemOnDisk:
 
     def rounding(self, solution: ShardedSolution) -> RoundingOnDisk:
         """The best rounding of the run that ended in ``solution``, fetched from the shards."""
-        crew = self.sharded.crew
-        found = crew.ask("rounding", [()] * len(crew))
+        actors = self.sharded.actors
+        found = actors.call("rounding", [()] * len(actors))
         columns = [np.concatenate(column) for column in zip(*found, strict=True)]
         classifiers = {}
         for k, (name, whitening) in enumerate(self._whitenings()):
@@ -120,7 +121,7 @@ class ProblemOnDisk:
     def integer_terms(self, action: Array, state: Array) -> Terms:
         """The objective of integer labels (T,) and (M,)."""
         both = zip(self._split("action", action), self._split("state", state), strict=True)
-        ledgers = self.sharded.crew.ask("ledger", list(both))
+        ledgers = self.sharded.actors.call("ledger", list(both))
         return self.sharded.terms(
             ledgers, Wholes(self._whole("action", action), self._whole("state", state))
         )
@@ -129,7 +130,7 @@ class ProblemOnDisk:
         """The ``Learner`` of this problem (``labelling.py``)."""
         whole = self._whole(kind, labels)
         parts = [(kind, part, whole) for part in self._split(kind, labels)]
-        scores = np.concatenate(self.sharded.crew.ask("held_out", parts))
+        scores = np.concatenate(self.sharded.actors.call("held_out", parts))
         return Learned(scores, lambda: dict(self._whitenings())[kind].classifier(whole))
 
     def reductions(self) -> dict[str, Reduction]:
@@ -139,7 +140,7 @@ class ProblemOnDisk:
 
     def _whole(self, kind: SideName, labels: Array) -> Array:
         parts = [(kind, part) for part in self._split(kind, labels)]
-        return np.asarray(np.sum(self.sharded.crew.ask("whole", parts), axis=0))
+        return np.asarray(np.sum(self.sharded.actors.call("whole", parts), axis=0))
 
     def _split(self, kind: SideName, labels: Array) -> list[Array]:
         return np.split(labels, self.cuts[kind])
@@ -161,21 +162,21 @@ def on_disk(
     n_shards: int,
     solver: Solver,
     scratch: str | Path | None,
-    processes: bool = False,
+    processes: int = 1,
     ray_address: str | None = None,
     device: str = "cpu",
 ) -> Iterator[ProblemOnDisk]:
     """The problem, factored, while its files exist: in a temporary folder within ``scratch``.
 
     reduce : to how many directions features are reduced; None leaves them as they are.
-    processes : shards are in processes of their own, not in threads of this one.
+    processes : number of worker processes that hold the shards; 1 means threads of this process.
     ray_address : of a Ray cluster, on whose machines the shards (and their scratch folders) are.
     device : "cpu", or one in whose memory the factors are kept instead of files.
     """
     runs = divide(action, state, n_shards)
     place, token = Path(scratch or tempfile.gettempdir()), secrets.token_hex(6)
     folders = [place / f"objectstates-{token}-{number}" for number in range(len(runs))]
-    make: Callable[..., Member] = _make_shard
+    make: Callable[..., Actor] = _make_shard
     if device != "cpu":
         make = partial(_make_resident, solver_device(device))
     makers = [
@@ -196,10 +197,10 @@ def on_disk(
     try:
         with (
             within_memory(device),
-            crew_of(makers, _MEMORY, processes=processes, ray_address=ray_address) as crew,
+            start_actors(makers, _REPLAY, processes=processes, ray_address=ray_address) as actors,
         ):
             shifts = shift_of(stored.action), shift_of(stored.state)
-            sharded = ShardedProblem(crew, shifts, nu=nu, mu=mu, lam=lam, reduce=reduce)
+            sharded = ShardedProblem(actors, shifts, nu=nu, mu=mu, lam=lam, reduce=reduce)
             yield ProblemOnDisk(sharded, cuts)
     finally:
         for folder in folders:  # of shards that could not close: killed, or not all made

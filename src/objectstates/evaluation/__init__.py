@@ -1,4 +1,4 @@
-"""How good a result is, where the truth is known."""
+"""Evaluation of results against truth: metrics, baselines and tables; nothing is fitted to it."""
 
 from objectstates.evaluation.bootstrap import Comparison, Interval
 from objectstates.evaluation.precision import (

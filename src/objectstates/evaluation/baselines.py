@@ -1,8 +1,8 @@
-"""Every row of the paper's tables, and what else a discovery must beat, as methods of one kind.
+"""The methods of the paper's tables, and two more baselines, behind one interface.
 
-A method takes a corpus with labels and gives per-clip scores, so that all can be compared clip by
-clip. All share the constraints' code and, where they cluster, the settings of one
-``JointDiscovery``. What random methods give is the mean over runs.
+A method takes a corpus with truth and returns scores per clip, so that methods can be compared clip
+by clip. Those that cluster have the settings of one ``JointDiscovery``. Scores of random methods
+are means over runs.
 
 >>> from objectstates.data.synthetic import synthetic_corpus
 >>> corpus = synthetic_corpus(n_clips=6, noise=0.5)
@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,22 +24,23 @@ import numpy as np
 from objectstates.base.choices import ConstraintName
 from objectstates.base.errors import CorpusError, SettingError, TruthError
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
+from objectstates.data.result import Result
 from objectstates.discovery.estimator import InfeasibleClipWarning, JointDiscovery
 from objectstates.evaluation import ClipScore, Evaluation, evaluate
 from objectstates.evaluation.precision import score_clip
 
-KMEANS_STARTS = 10  # the paper's
-SVM_C = 1.0  # the paper does not say; only the order of scores matters
+KMEANS_STARTS = 10  # as in the paper
+SVM_C = 1.0  # scikit-learn's default; the paper does not give its value
 
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """What methods are run with.
+    """Settings of all methods.
 
     model : the settings of all discoveries, and the seed of all methods.
-    runs : how many runs of a random method are averaged.
-    detection_weight : of the method that uses detection scores. The paper does not tell its own;
-        of several this one did best on synthetic corpora.
+    runs : number of runs of a random method that are averaged.
+    detection_weight : of `joint_scores`. The paper does not give its value; this one had the best
+        precision of several on synthetic corpora.
     """
 
     model: JointDiscovery = field(default_factory=JointDiscovery)
@@ -48,18 +49,22 @@ class MethodSettings:
 
     def __post_init__(self) -> None:
         if self.runs < 1:
-            raise SettingError(f"runs must be a whole number of at least 1, not {self.runs}")
+            raise SettingError(f"`runs` must be a whole number of at least 1, not {self.runs}")
 
     def discovery(self, **changes: Any) -> JointDiscovery:
         """A discovery with these settings, some of them changed."""
         return JointDiscovery(**{**self.model.get_params(), **changes})
 
+    def as_dict(self) -> dict[str, Any]:
+        """All values, as part of the key of a cached score."""
+        return {**asdict(self), "model": self.model.get_params()}
+
 
 @dataclass(frozen=True)
 class Method:
-    """A way to find states or actions, whose scores stand in a table.
+    """A method that finds states or actions.
 
-    title : what tables call it; ``state_row`` and ``action_row`` are its rows in the paper's.
+    title : its name in tables; ``state_row`` and ``action_row`` are its rows in the paper's.
     """
 
     name: str
@@ -69,30 +74,62 @@ class Method:
     action_row: str | None = None
 
 
+@dataclass(frozen=True)
+class BaselineRow:
+    """Precision of a method; None for a side without truth, or that the result did not seek."""
+
+    method: str
+    states: float | None
+    action: float | None
+
+
+def compare_with_baselines(result: Result, corpus: Corpus) -> list[BaselineRow]:
+    """The precision of a result below that of chance and of the middle of the clip.
+
+    The terminal and the report both show these rows. Empty if no truth is known. ``corpus`` has
+    the truth, see `evaluate`: clips that the result left out count as wrong if it holds them.
+    """
+    found = evaluate(result, corpus)
+
+    def row(name: str, scores: Evaluation) -> BaselineRow:
+        states = scores.state_precision, found.state_precision
+        action = scores.action_precision, found.action_precision
+        return BaselineRow(name, *(None if np.isnan(x).any() else x[0] for x in (states, action)))
+
+    rows = [row("chance", chance(corpus)), row("middle of the clip", middle(corpus))]
+    rows.append(row("discovered", found))
+    return rows if rows[-1] != BaselineRow("discovered", None, None) else []
+
+
 # --- without learning -------------------------------------------------------------------------
 
 
-def chance(corpus: Corpus, settings: MethodSettings | None = None) -> Evaluation:
-    """One tracklet for each state and one chunk, drawn at random in each clip; exactly.
+def chance(corpus: Corpus, _settings: MethodSettings | None = None) -> Evaluation:
+    """The expected scores of a random tracklet for each state and a random chunk in each clip.
 
-    The recall of one tracklet out of m is 1/m.
+    Only rows with truth count. The recall of one tracklet out of m is 1/m.
     """
     rows = []
     for n, clip in enumerate(corpus.clip_ids):
         truth = corpus.tracklets.label[list(corpus.tracklet_rows(n))]
         known = truth[truth != UNKNOWN]
-        shown = corpus.chunks.label[list(corpus.chunk_rows(n))]
         empty = np.nan if len(truth) or (corpus.tracklets.label == UNKNOWN).all() else 0.0
-        share = [float(np.mean(known == k)) if len(known) else empty for k in (1, 2)]
+        precision = [float(np.mean(known == k)) if len(known) else empty for k in (1, 2)]
         recall = [1 / len(truth) if (known == k).any() else np.nan for k in (1, 2)]
-        seen = shown[shown != UNKNOWN]
-        action = float(np.mean(seen == 1)) if len(seen) else np.nan
-        rows.append(ClipScore(clip, share[0], share[1], recall[0], recall[1], action, 2))
+        chunks = corpus.chunks.label[list(corpus.chunk_rows(n))]
+        chunks = chunks[chunks != UNKNOWN]
+        action = float(np.mean(chunks == 1)) if len(chunks) else np.nan
+        rows.append(ClipScore(clip, precision[0], precision[1], recall[0], recall[1], action, 2))
     return Evaluation(tuple(rows))
 
 
-def middle(corpus: Corpus, settings: MethodSettings | None = None) -> Evaluation:
-    """The action at the middle of every clip: what the way clips are cut gives away."""
+def middle(corpus: Corpus, _settings: MethodSettings | None = None) -> Evaluation:
+    """The action at the middle of every clip, whatever it shows: a fixed-position baseline.
+
+    Of the allowed chunks it takes the one whose time is nearest to the middle between the clip's
+    first and last chunk, the earlier of two at the same distance. Clips that are cut around the
+    action make it strong.
+    """
     table, rows = corpus.chunks, []
     for n in range(len(corpus)):
         mine = slice(corpus.chunk_rows(n).start, corpus.chunk_rows(n).stop)
@@ -106,9 +143,9 @@ def middle(corpus: Corpus, settings: MethodSettings | None = None) -> Evaluation
 
 
 def kmeans(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """Three clusters of tracklets, best of ten starts; two of them named as truth likes best.
+    """Three clusters of tracklets, two of which are assigned to the states by the truth.
 
-    There are no constraints, so a clip may lack a state: that counts as wrong.
+    There are no constraints, so a clip may lack a state, which counts as wrong.
     """
     from sklearn.cluster import KMeans
 
@@ -117,18 +154,20 @@ def kmeans(corpus: Corpus, settings: MethodSettings) -> Evaluation:
         raise CorpusError(f"k-means with K=3 needs 3 tracklets or more, not {len(features)}")
     model = KMeans(3, n_init=KMEANS_STARTS, random_state=settings.model.seed)
     cluster = model.fit_predict(features)
-    assignments = [
-        _score_states(corpus, np.where(cluster == a, 1, np.where(cluster == b, 2, 0)))
-        for a, b in itertools.permutations(range(3), 2)
-    ]
+    assignments = []
+    for a, b in itertools.permutations(range(3), 2):
+        state = np.where(cluster == a, 1, np.where(cluster == b, 2, 0))
+        rows = (state[list(corpus.tracklet_rows(n))] for n in range(len(corpus)))
+        scores = tuple(score_clip(corpus, n, row, None) for n, row in enumerate(rows))
+        assignments.append(Evaluation(scores))
     return max(assignments, key=lambda scores: np.nan_to_num(scores.state_precision))
 
 
 def constraints_only(corpus: Corpus, settings: MethodSettings) -> Evaluation:
     """States from random features, under the same constraints; the mean over runs.
 
-    Like the other rows of the paper that seek states alone it labels as the paper does, about one
-    tracklet per state, whatever the model's labelling.
+    Like the paper's other rows for states alone it labels about one tracklet per state and clip,
+    whatever the model's ``labelling``.
     """
     runs = []
     for run in range(settings.runs):
@@ -154,40 +193,40 @@ def at_least_one(corpus: Corpus, settings: MethodSettings) -> Evaluation:
 
 
 def joint(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """The paper's model: states and action at once."""
+    """States and action together, with the given settings."""
     return _discover(settings.discovery(target="joint"), corpus)
 
 
 def joint_paper(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """The joint model with the paper's own coupling and rounding, whatever the settings'."""
+    """The joint model with the paper's coupling and rounding, whatever the settings."""
     model = settings.model
     paper = JointDiscovery.paper(seed=model.seed, max_passes=model.max_passes, tol=model.tol)
     return _discover(paper, corpus)
 
 
 def joint_scores(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """The paper's model that prefers tracklets of which the detector is sure."""
+    """The joint model with a preference for tracklets with high detection scores."""
     if len(np.unique(corpus.tracklets.score)) < 2:
-        raise CorpusError("there are no detection scores to prefer tracklets by: all are the same")
+        raise CorpusError("there are no detection scores: all are the same")
     weight = settings.detection_weight
     return _discover(settings.discovery(target="joint", detection_weight=weight), corpus)
 
 
 def joint_gt_action(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """States by the joint model, when the action's truth is given as feature of the chunks."""
-    truth = _whole_truth(corpus.chunks.label, "action")
+    """States by the joint model, with the true action as the feature of chunks."""
+    truth = _complete_truth(corpus.chunks.label, "action")
     known = corpus.with_features(chunks=(truth == 1)[:, None])
     found = _discover(settings.discovery(target="joint"), known)
     return replace(found, rows=tuple(replace(row, action=np.nan) for row in found.rows))
 
 
 def action_salient(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """The action alone, one chunk of each clip (Bojanowski et al., ICCV 2015)."""
+    """The action alone, one chunk per clip (Bojanowski et al., ICCV 2015)."""
     return _discover(settings.discovery(target="action"), corpus)
 
 
 def action_object_cues(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """The action alone, between the first and the last moment at which the object is detected."""
+    """The action alone, between the first and the last detection of the object."""
     allowed = corpus.chunks.allowed.copy()
     for n in range(len(corpus)):
         rows, tracklets = list(corpus.chunk_rows(n)), list(corpus.tracklet_rows(n))
@@ -203,8 +242,8 @@ def action_object_cues(corpus: Corpus, settings: MethodSettings) -> Evaluation:
 
 
 def joint_gt_states(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """The action by the joint model, when true states are given as features of the tracklets."""
-    truth = _whole_truth(corpus.tracklets.label, "states")
+    """The action by the joint model, with the true states as the features of tracklets."""
+    truth = _complete_truth(corpus.tracklets.label, "states")
     known = corpus.with_features(tracklets=np.stack([truth == 1, truth == 2], axis=1))
     found = _discover(settings.discovery(target="joint"), known)
     nan = np.nan
@@ -213,10 +252,10 @@ def joint_gt_states(corpus: Corpus, settings: MethodSettings) -> Evaluation:
 
 
 def supervised(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """The chunk that a linear SVM trained on all other clips' truth likes best (Appendix E)."""
+    """The best-scored chunk of a linear SVM trained on all other clips (Appendix E)."""
     from sklearn.svm import LinearSVC
 
-    table, truth = corpus.chunks, _whole_truth(corpus.chunks.label, "action")
+    table, truth = corpus.chunks, _complete_truth(corpus.chunks.label, "action")
     owner = np.repeat(np.arange(len(corpus)), np.diff(table.offsets))
     rows = []
     for n in range(len(corpus)):
@@ -258,11 +297,11 @@ METHODS: dict[str, Method] = {
 """All methods by name, in the order of the paper's tables."""
 
 
-# --- what they share --------------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------
 
 
 def _discover(model: JointDiscovery, corpus: Corpus) -> Evaluation:
-    """Fit and judge. Clips that admit no labelling count as wrong, and the scores name them."""
+    """Fit and evaluate. Clips that admit no labelling count as wrong and are in ``skipped``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InfeasibleClipWarning)
         return evaluate(model.fit(corpus).result_, corpus)
@@ -272,17 +311,8 @@ def _states_alone(settings: MethodSettings, constraint: ConstraintName) -> Joint
     return settings.discovery(target="state", constraint=constraint, labelling="paper")
 
 
-def _score_states(corpus: Corpus, state: Array) -> Evaluation:
-    return Evaluation(
-        tuple(
-            score_clip(corpus, n, state[list(corpus.tracklet_rows(n))], None)
-            for n in range(len(corpus))
-        )
-    )
-
-
 def mean_of_runs(runs: Sequence[Evaluation]) -> Evaluation:
-    """Per-clip means over runs, and the standard error of the state precision over them."""
+    """Per-clip means over runs, and the standard error of the state precision over runs."""
     names = ("precision_1", "precision_2", "recall_1", "recall_2", "action", "n_labels")
     rows = []
     for clip in zip(*(run.rows for run in runs), strict=True):
@@ -293,7 +323,9 @@ def mean_of_runs(runs: Sequence[Evaluation]) -> Evaluation:
     return Evaluation(tuple(rows), runs[0].skipped, error)
 
 
-def _whole_truth(label: Array, what: str) -> Array:
+def _complete_truth(label: Array, what: str) -> Array:
     if (label == UNKNOWN).any():
-        raise TruthError(f"the true {what} of some clips is not known: this method needs it of all")
+        raise TruthError(
+            f"the true {what} of some clips is not known: this method needs it for all"
+        )
     return label

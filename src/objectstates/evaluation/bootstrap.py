@@ -1,9 +1,9 @@
-"""How sure a mean over clips is: the bootstrap over clips.
+"""Confidence intervals of means over clips: the percentile bootstrap.
 
-Clips are drawn with replacement, the whole statistic is computed of every draw, and the interval
-is between percentiles of the draws. Scores of one clip stay together, and with several groups (the
-actions of a table, say) each is redrawn by itself and the groups' means are averaged. A method
-that is right, or wrong, in every clip gets an interval of no width: the clips do not tell more.
+Clips are resampled with replacement, and the interval lies between percentiles of the resampled
+statistic. Scores of one clip stay together. Several groups (such as the actions of a table) are
+resampled separately and their means averaged. If all clips have the same score the interval has
+no width.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 from objectstates.data.corpus import Array
 
-DRAWS = 10_000
+DRAWS = 10_000  # resamples: 250 of them lie beyond each bound
 LEVEL = 0.95
-_AT_ONCE = 2_000_000  # drawn indices that are held in memory
+_MAX_INDICES = 2_000_000  # resampled indices held in memory at once, 16 MB
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, and the bounds between which it lies with the given probability."""
+    """A mean with the bounds of its confidence interval."""
 
     mean: float
     low: float
@@ -31,9 +31,9 @@ class Interval:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The mean difference of two methods on the same clips, its bounds, and a two-sided p.
+    """The mean difference of two methods on the same clips, its bounds, and a two-sided p-value.
 
-    ``p`` is twice the share of draws in which the difference is not on the side of its mean.
+    ``p`` is twice the fraction of resamples whose difference has not the sign of the mean.
     """
 
     difference: float
@@ -44,7 +44,7 @@ class Comparison:
 
 
 def macro_mean(groups: Sequence[Array]) -> float:
-    """The mean of the groups' means; NaN entries, and groups of nothing else, do not count."""
+    """The mean of the groups' means, without NaN entries and groups of NaN alone."""
     means = [float(np.nanmean(group)) for group in groups if not np.isnan(group).all()]
     return float(np.mean(means)) if means else np.nan
 
@@ -52,7 +52,7 @@ def macro_mean(groups: Sequence[Array]) -> float:
 def interval(
     groups: Sequence[Array], *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0
 ) -> Interval:
-    """The macro mean of scores with bounds; a group is (clips,) or (clips, scores of a clip).
+    """The macro mean of scores with bounds; a group is (clips,) or (clips, scores per clip).
 
     >>> interval([np.array([0.0, 1.0, 1.0, 1.0])], seed=0)
     Interval(mean=0.75, low=0.25, high=1.0)
@@ -71,9 +71,9 @@ def paired(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Comparison:
-    """How much better the first of each pair is than the second: scores (clips,) of the same clips.
+    """The mean difference of pairs of scores (clips,) of two methods on the same clips.
 
-    Clips that have no score (NaN) of either method do not count. Several groups count the same.
+    Clips with a NaN score of either method are left out. All groups have the same weight.
     """
     differences = []
     for first, second in groups:
@@ -83,14 +83,14 @@ def paired(
     if not len(drawn):
         return Comparison(np.nan, np.nan, np.nan, np.nan, 0)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    other_side = min((drawn <= 1e-12).sum(), (drawn >= -1e-12).sum())
-    p = min(1.0, 2 * (int(other_side) + 1) / (draws + 1))
+    other_sign = min((drawn <= 1e-12).sum(), (drawn >= -1e-12).sum())
+    p = min(1.0, 2 * (int(other_sign) + 1) / (draws + 1))
     n_clips = sum(map(len, differences))
     return Comparison(macro_mean(differences), float(low), float(high), p, n_clips)
 
 
 def _draw(groups: Sequence[Array], draws: int, seed: int) -> Array:
-    """(draws,) macro means of resampled clips; empty if there is nothing to draw from."""
+    """(draws,) macro means of resampled clips; empty if no clip has a score."""
     rng = np.random.default_rng(seed)
     totals = []
     for group in groups:
@@ -98,7 +98,7 @@ def _draw(groups: Sequence[Array], draws: int, seed: int) -> Array:
             continue
         scores = np.asarray(group, np.float64).reshape(len(group), -1)
         known = ~np.isnan(scores)
-        kept = known.any(axis=1)  # a clip without any score has nothing to tell
+        kept = known.any(axis=1)
         if kept.any():
             totals.append(_resampled_means(scores[kept], known[kept], draws, rng))
     return np.mean(totals, axis=0) if totals else np.empty(0)
@@ -107,7 +107,7 @@ def _draw(groups: Sequence[Array], draws: int, seed: int) -> Array:
 def _resampled_means(scores: Array, known: Array, draws: int, rng: np.random.Generator) -> Array:
     sums, counts = np.where(known, scores, 0.0).sum(axis=1), known.sum(axis=1)
     means = np.empty(draws)
-    step = max(1, _AT_ONCE // len(sums))
+    step = max(1, _MAX_INDICES // len(sums))
     for first in range(0, draws, step):
         chosen = rng.integers(len(sums), size=(min(step, draws - first), len(sums)))
         means[first : first + step] = sums[chosen].sum(axis=1) / counts[chosen].sum(axis=1)

@@ -1,10 +1,11 @@
-"""ChangeIt's protocol: a label for every second, one answer for each video.
+"""ChangeIt's protocol: a label for every second, one prediction per video.
 
-A method scores every second of a video. Of the states the best ordered pair of seconds i < j is
-its answer, of the action the best second. Per video the state score is the mean over the two
-states of whether the second is right, the action score whether its second is; the totals are means
-over categories of means over videos (macro). Beside them stand chance, an answer drawn at random,
-and the ceiling: not every video shows both states in order, or the action.
+A method scores every second of a video. Its prediction of the states is the best ordered pair of
+seconds i < j, that of the action the best second. The state score of a video is the fraction of
+the two states whose second is right, the action score whether its second is; the totals are means
+over categories of means over videos (macro). For comparison there are `chance`, a random
+prediction, and `ceiling`, the best possible one: not every video shows both states in order, or
+the action.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ FIRST_STATE, ACTION, SECOND_STATE = 1, 2, 3
 
 @dataclass(frozen=True, eq=False)
 class SecondScores:
-    """How much each second (S,) of a video looks like both states and the action.
+    """Scores (S,) of every second of a video for both states and the action.
 
-    The scores of a pair of seconds are added: give logarithms of probabilities to multiply them.
+    The scores of a pair of seconds are added: pass log-probabilities to multiply probabilities.
     """
 
     first_state: Array
@@ -37,7 +38,7 @@ class SecondScores:
 
 @dataclass(frozen=True)
 class VideoScore:
-    """How right the answer for one video is, from 0 to 1."""
+    """Scores of the prediction for one video, from 0 to 1."""
 
     category: str
     video: str
@@ -60,11 +61,11 @@ class SecondsEvaluation:
         return macro_mean(self._by_category("action"))
 
     def states_interval(self, *, seed: int = 0) -> Interval:
-        """Bounds by the bootstrap over the videos of each category."""
+        """Mean and bounds by the bootstrap over the videos of each category."""
         return interval(self._by_category("states"), seed=seed)
 
     def action_interval(self, *, seed: int = 0) -> Interval:
-        """Bounds by the bootstrap over the videos of each category."""
+        """Mean and bounds by the bootstrap over the videos of each category."""
         return interval(self._by_category("action"), seed=seed)
 
     def _by_category(self, name: str) -> list[Array]:
@@ -77,9 +78,9 @@ class SecondsEvaluation:
 def evaluate_seconds(
     truth: Sequence[VideoSeconds], scores: Mapping[tuple[str, str], SecondScores]
 ) -> SecondsEvaluation:
-    """Judge scores, by category and video; a video without scores is wrong.
+    """Evaluate scores, given by (category, video); a video without scores counts as wrong.
 
-    Scores and labels of different lengths are compared as far as both go.
+    If scores and labels differ in length, the longer is cut.
     """
     rows = []
     for video in truth:
@@ -91,13 +92,14 @@ def evaluate_seconds(
             action = float(labels[int(np.argmax(found.action[:length]))] == ACTION)
             if length > 1:
                 i, j = best_pair(found.first_state[:length], found.second_state[:length])
-                states = _pair_score(labels, i, j)
+                right = labels[i] == FIRST_STATE, labels[j] == SECOND_STATE
+                states = float(np.mean(right))
         rows.append(VideoScore(video.category, video.video, states, action))
     return SecondsEvaluation(tuple(rows))
 
 
 def best_pair(first: Array, second: Array) -> tuple[int, int]:
-    """The seconds i < j with the highest ``first[i] + second[j]``, the earliest of equals.
+    """The seconds i < j with the highest ``first[i] + second[j]``; ties go to the earliest.
 
     >>> best_pair(np.array([0.0, 0.2, 0.9]), np.array([0.0, 0.7, 0.3]))
     (0, 1)
@@ -110,12 +112,12 @@ def best_pair(first: Array, second: Array) -> tuple[int, int]:
 
 
 def chance(truth: Sequence[VideoSeconds]) -> SecondsEvaluation:
-    """What a second, and an ordered pair of seconds, drawn at random scores; exactly."""
+    """The expected scores of a random second and a random ordered pair of seconds."""
     rows = []
     for video in truth:
         labels, n = video.labels, len(video.labels)
         pairs = n * (n - 1) / 2
-        later = np.arange(n)[::-1]  # how many seconds come after each; reversed, before it
+        later = np.arange(n)[::-1]  # number of seconds after each; reversed, before it
         right = (later * (labels == FIRST_STATE)).sum() + (
             later[::-1] * (labels == SECOND_STATE)
         ).sum()
@@ -126,7 +128,7 @@ def chance(truth: Sequence[VideoSeconds]) -> SecondsEvaluation:
 
 
 def ceiling(truth: Sequence[VideoSeconds]) -> SecondsEvaluation:
-    """The most that any answer can score: the scores of the truth itself."""
+    """The best scores that any prediction can have: those of the truth itself."""
     known = {
         (video.category, video.video): SecondScores(
             (video.labels == FIRST_STATE).astype(np.float64),
@@ -139,11 +141,11 @@ def ceiling(truth: Sequence[VideoSeconds]) -> SecondsEvaluation:
 
 
 def second_scores(result: Result) -> dict[str, SecondScores]:
-    """Scores per second of each clip of a result, whose first second is the clip's first.
+    """Scores per second of each clip of a result, counted from the clip's start.
 
-    The protocol's answer is then the result's own wherever it can be: a second with a tracklet, or
-    the chunk, that was labelled scores above 1 for it, all others below, and both the more the
-    better the classifier's score. Clips that were left out have no scores.
+    They make the protocol's prediction agree with the result where possible: seconds of a labelled
+    tracklet or of the action's chunk score above 1, all others below 1, and both increase with the
+    classifier's score. Clips that were left out have no scores.
     """
     corpus, found = result.corpus, {}
     for n, clip in enumerate(result.clips):
@@ -163,7 +165,7 @@ def second_scores(result: Result) -> dict[str, SecondScores]:
 
 
 def _by_second(start: Array, end: Array, scores: Array, chosen: Array, length: int) -> Array:
-    """(length,) the best of what each second has a part in; 0 where there is nothing."""
+    """(length,) the best score of the intervals that cover each second; 0 if none does."""
     best = np.zeros(length)
     squashed = 1 / (1 + np.exp(-np.clip(np.nan_to_num(scores), -30, 30)))
     for first, last, value in zip(start, end, squashed + chosen, strict=True):
@@ -173,12 +175,8 @@ def _by_second(start: Array, end: Array, scores: Array, chosen: Array, length: i
     return best
 
 
-def _pair_score(labels: Array, i: int, j: int) -> float:
-    return (float(labels[i] == FIRST_STATE) + float(labels[j] == SECOND_STATE)) / 2
-
-
 def _span(corpus: Corpus, n: int) -> tuple[float, int]:
-    """Where a clip starts, and how many seconds it has begun."""
+    """The start of a clip, and its length in seconds, rounded up."""
     rows, span = list(corpus.chunk_rows(n)), corpus.spans[n]
     start, end = span or (corpus.chunks.start[rows].min(), corpus.chunks.end[rows].max())
     return float(start), max(1, math.ceil(end - start - 1e-6))

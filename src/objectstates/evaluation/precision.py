@@ -1,13 +1,12 @@
-"""The paper's precision, with its per-clip rows.
+"""The paper's precision, with one row per clip.
 
-Per clip and state the precision is TP / (TP + FP): the share of the labelled tracklets whose true
-state it is; false positives and ambiguous ones are wrong. The action is right if its chunk truly
-shows it. The totals are means over clips (and states): every clip counts the same, however many
-tracklets it has. As in the paper every clip demands an answer: a clip that a method left out, and
-a state that it gives to no tracklet of a clip (under the constraints neither can happen; in the
-authors' code the latter is not a number), are wrong, with precision 0. Beside the precision stands
-the recall, because labelling one sure tracklet per state and stopping scores well in precision
-alone.
+Per clip and state the precision is TP / (TP + FP): the fraction of the labelled tracklets whose
+true state it is; false positives and ambiguous ones are wrong. The action is right if its chunk
+truly shows it. The totals are means over clips (and states), whatever their numbers of tracklets.
+As in the paper every clip needs a prediction: a clip that a method left out, and a state without
+any tracklet in a clip, have precision 0. (The constraints exclude both; the authors' code gives
+NaN for the latter.) Recall is reported too, because one safe label per state and clip is enough for
+a high precision.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from objectstates.evaluation.bootstrap import Comparison, interval, macro_mean, 
 
 @dataclass(frozen=True)
 class ClipScore:
-    """The scores of one clip; NaN where it was not sought, or there is no truth."""
+    """The scores of one clip; NaN for what was not sought or has no truth."""
 
     clip: str
     precision_1: float
@@ -39,9 +38,8 @@ class ClipScore:
 class Evaluation:
     """Per-clip scores and their means.
 
-    skipped : the clips that were left out, and why; they are among the rows, as wrong.
-    state_error : where the scores are means over random runs, the standard error of the state
-        precision over them; else 0.
+    skipped : the clips that were left out, and why; their rows count as wrong.
+    state_error : standard error of the state precision over random runs; 0 for a single run.
     """
 
     rows: tuple[ClipScore, ...]
@@ -60,7 +58,7 @@ class Evaluation:
 
     @property
     def actions(self) -> Array:
-        """(N,) whether the action is placed rightly."""
+        """(N,) 1 if the action's chunk is right, else 0."""
         return self._column("action")[:, 0]
 
     @property
@@ -70,12 +68,12 @@ class Evaluation:
 
     @property
     def state_recall(self) -> float:
-        """Mean over clips and states; a state that a clip does not have has no recall."""
+        """Mean over clips and states, without states that a clip does not show."""
         return macro_mean([self.recalls])
 
     @property
     def action_precision(self) -> float:
-        """Share of clips whose action is placed rightly."""
+        """Fraction of clips whose action is right."""
         return macro_mean([self.actions])
 
     @property
@@ -89,7 +87,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method's line in a table: means over clips, with bounds (95 %, bootstrap over clips)."""
+    """One method's row in a table: means over clips, with 95 % bounds (bootstrap over clips)."""
 
     method: str
     states: float
@@ -103,7 +101,7 @@ class MethodRow:
 
 
 def method_row(method: str, parts: Sequence[Evaluation], *, seed: int = 0) -> MethodRow:
-    """A line of a table; of several parts (the actions of a table, say) the mean of their means."""
+    """A row of a table; of several parts (such as the actions) the mean of their means."""
     states = interval([part.precisions for part in parts], seed=seed)
     action = interval([part.actions for part in parts], seed=seed)
     labels = [part.labels_per_clip for part in parts if np.isfinite(states.mean)]
@@ -123,15 +121,15 @@ def method_row(method: str, parts: Sequence[Evaluation], *, seed: int = 0) -> Me
 def compare(
     first: Sequence[Evaluation], second: Sequence[Evaluation], *, seed: int = 0
 ) -> dict[str, Comparison]:
-    """How much better ``first`` is than ``second`` on the clips of both, by ``states``, ``action``.
+    """The differences ``first`` - ``second`` on the clips of both, for ``states`` and ``action``.
 
-    Each has one part, or several that belong together in order (the actions of a table, say) and
-    count the same. The states of a clip are compared by the mean of its precisions.
+    Both have the same parts (such as the actions of a table) in the same order; all parts have the
+    same weight. The states of a clip are compared by the mean of its precisions.
     """
     states, action = [], []
     for here, there in zip(first, second, strict=True):
-        place = {row.clip: n for n, row in enumerate(there.rows)}
-        both = [(n, place[row.clip]) for n, row in enumerate(here.rows) if row.clip in place]
+        number = {row.clip: n for n, row in enumerate(there.rows)}
+        both = [(n, number[row.clip]) for n, row in enumerate(here.rows) if row.clip in number]
         mine, other = np.array(both, np.int64).reshape(-1, 2).T
         states.append((_clip_means(here)[mine], _clip_means(there)[other]))
         action.append((here.actions[mine], there.actions[other]))
@@ -139,22 +137,22 @@ def compare(
 
 
 def evaluate(result: Result, corpus: Corpus) -> Evaluation:
-    """Score ``result`` by the labels in ``corpus``: the clips that took part, and those left out.
+    """Score ``result`` by the labels in ``corpus``, including the clips that were left out.
 
-    What was not sought (states or the action alone) is not scored. A clip left out that the corpus
-    does not hold either, such as a result's own, cannot be.
+    What was not sought (states or the action) is not scored. Clips left out are scored if the
+    corpus holds them; a result's own corpus does not.
     """
-    place = {clip: n for n, clip in enumerate(corpus.clip_ids)}
+    number = {clip: n for n, clip in enumerate(corpus.clip_ids)}
     states_sought, action_sought = bool(result.state.any()), bool((result.action_chunk >= 0).any())
     rows = []
     for i, clip in enumerate(result.clips):
         mine = result.tracklet_clip == i
-        n = place[clip]
+        n = number[clip]
         state = np.zeros(len(corpus.tracklet_rows(n)), np.int8)
         state[result.tracklet_index[mine]] = result.state[mine]
         chunk = int(result.action_chunk[i]) if action_sought else None
         rows.append(score_clip(corpus, n, state if states_sought else None, chunk))
-    for n in (place[skipped.clip] for skipped in result.skipped if skipped.clip in place):
+    for n in (number[skipped.clip] for skipped in result.skipped if skipped.clip in number):
         nothing = np.zeros(len(corpus.tracklet_rows(n)), np.int8)
         rows.append(
             score_clip(corpus, n, nothing if states_sought else None, -1 if action_sought else None)
@@ -165,13 +163,13 @@ def evaluate(result: Result, corpus: Corpus) -> Evaluation:
 def score_clip(corpus: Corpus, n: int, state: Array | None, chunk: int | None) -> ClipScore:
     """Score the labels of clip n: ``state`` (M_n,) of its tracklets, ``chunk`` of the action.
 
-    None is what was not sought; a state without tracklets, and the chunk -1, are wrong.
+    None stands for what was not sought. A state without tracklets and the chunk -1 are wrong.
     """
     precision = recall = (np.nan, np.nan)
     if state is not None:
         truth = corpus.tracklets.label[list(corpus.tracklet_rows(n))]
         precision = _precision(state, truth, 1), _precision(state, truth, 2)
-        recall = _share(state[truth == 1] == 1), _share(state[truth == 2] == 2)
+        recall = _fraction(state[truth == 1] == 1), _fraction(state[truth == 2] == 2)
         if not len(truth) and (corpus.tracklets.label == UNKNOWN).all():
             precision = np.nan, np.nan
     action = np.nan
@@ -193,21 +191,20 @@ def score_clip(corpus: Corpus, n: int, state: Array | None, chunk: int | None) -
 
 
 def _precision(state: Array, truth: Array, k: int) -> float:
-    """TP / (TP + FP), 0 where nothing is labelled; labelled tracklets without truth don't count."""
+    """TP / (TP + FP) over tracklets with truth; 0 if no tracklet has the state."""
     if len(truth) and (truth == UNKNOWN).all():
         return np.nan
     if not (state == k).any():
         return 0.0
-    return _share(truth[(state == k) & (truth != UNKNOWN)] == k)
+    return _fraction(truth[(state == k) & (truth != UNKNOWN)] == k)
 
 
 def _clip_means(evaluation: Evaluation) -> Array:
-    """(N,) mean precision of each clip's states, NaN where there is none."""
+    """(N,) mean precision of each clip's states; NaN without truth."""
     scores = evaluation.precisions
-    known = ~np.isnan(scores)
-    sums = np.where(known, scores, 0.0).sum(axis=1)
-    return np.where(known.any(axis=1), sums / np.maximum(known.sum(axis=1), 1), np.nan)
+    known = (~np.isnan(scores)).sum(axis=1)
+    return np.where(known > 0, np.nansum(scores, axis=1) / np.maximum(known, 1), np.nan)
 
 
-def _share(right: Array) -> float:
+def _fraction(right: Array) -> float:
     return float(right.mean()) if len(right) else np.nan

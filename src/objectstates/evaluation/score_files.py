@@ -1,66 +1,72 @@
-"""Scores that were computed once, as JSON files: an experiment goes on where it was stopped.
+"""Cached scores as JSON files, so that an interrupted experiment resumes where it stopped.
 
-A file tells the key of what it holds: a digest of all that the scores depend on. One with another
-key, or a damaged one, counts as absent.
+Each file holds a key, a digest of everything that its content depends on. A file with another key,
+or a damaged one, counts as absent.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from objectstates.base.storage import write_whole
+from objectstates.base.storage import write_atomically
 from objectstates.data.result import SkippedClip
 from objectstates.evaluation import ClipScore, Evaluation
 
 
-def write_run(path: Path, key: str, scores: Evaluation) -> None:
-    """Keep ``scores``; the file is whole or absent."""
-    rows = [{name: _plain(value) for name, value in asdict(clip).items()} for clip in scores.rows]
-    facts = {
-        "rows": rows,
-        "skipped": [asdict(clip) for clip in scores.skipped],
-        "state_error": _plain(scores.state_error),
-    }
-    write_facts(path, key, facts)
+def cached_scores(
+    path: Path, key: str, compute: Callable[[], Evaluation], *, fresh: bool = False
+) -> Evaluation:
+    """The scores in ``path`` if it has the key and ``fresh`` is not set, else computed ones."""
+    scores = None if fresh else _read_scores(path, key)
+    if scores is None:
+        scores = compute()
+        rows = [{name: _plain(x) for name, x in asdict(clip).items()} for clip in scores.rows]
+        content = {
+            "rows": rows,
+            "skipped": [asdict(clip) for clip in scores.skipped],
+            "state_error": _plain(scores.state_error),
+        }
+        write_keyed(path, key, content)
+    return scores
 
 
-def read_run(path: Path, key: str) -> Evaluation | None:
-    """A run that was kept; none if it is of something else, or damaged."""
-    facts = read_facts(path, key)
+def _read_scores(path: Path, key: str) -> Evaluation | None:
+    content = read_keyed(path, key)
     try:
-        if facts is None:
+        if content is None:
             return None
-        rows = [{name: _number(value) for name, value in row.items()} for row in facts["rows"]]
+        rows = [{name: _number(value) for name, value in row.items()} for row in content["rows"]]
         return Evaluation(
             tuple(ClipScore(**row) for row in rows),
-            tuple(SkippedClip(**clip) for clip in facts["skipped"]),
-            _number(facts["state_error"]),
+            tuple(SkippedClip(**clip) for clip in content["skipped"]),
+            _number(content["state_error"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def write_facts(path: Path, key: str, facts: dict[str, Any]) -> None:
-    """Keep plain facts under ``key``."""
-    write_whole(path, json.dumps({"key": key, **facts}, indent=1, allow_nan=False) + "\n")
+def write_keyed(path: Path, key: str, content: dict[str, Any]) -> None:
+    """Write a JSON object together with its key."""
+    write_atomically(path, json.dumps({"key": key, **content}, indent=1, allow_nan=False) + "\n")
 
 
-def read_facts(path: Path, key: str) -> dict[str, Any] | None:
-    """What `write_facts` kept; none if it has another key, or is damaged."""
+def read_keyed(path: Path, key: str) -> dict[str, Any] | None:
+    """The object that `write_keyed` wrote; None if it has another key or is damaged."""
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        return dict(facts) if facts["key"] == key else None
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return dict(content) if content["key"] == key else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN."""
+    """None for NaN, which JSON does not have."""
     return None if isinstance(value, float) and np.isnan(value) else value
 
 

@@ -1,15 +1,15 @@
-"""The paper's Table 1 (and its Appendix E), computed anew from the authors' release.
+"""The paper's Table 1 (and its Appendix E), recomputed from the authors' release.
 
-Every method is run on every ``features_<action>.mat`` that is found. What was computed is kept in
-``runs/<action>.<method>.json``, by the file's content and the settings, so that a run that was
-interrupted goes on where it stopped. A file that is missing or damaged is named, and the others go
-on.
+Every method is run on every ``features_<action>.mat`` that is found. Scores are cached in
+``runs/<action>.<method>.json`` by the file's content and the settings, so an interrupted run
+resumes. Missing and damaged files are reported; the others are evaluated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -21,10 +21,11 @@ from objectstates.data.corpus import Corpus
 from objectstates.data.formats.authors import read_authors
 from objectstates.evaluation import Evaluation, compare, method_row
 from objectstates.evaluation.baselines import METHODS, MethodSettings
-from objectstates.evaluation.score_files import read_run, write_run
+from objectstates.evaluation.bootstrap import macro_mean
+from objectstates.evaluation.score_files import cached_scores
 from objectstates.evaluation.tables import Cell, Table, comparison_table, text
 
-VERSION = 1  # of what a kept run means; a change makes older ones stale
+VERSION = 1  # of the cached scores; increase it when their meaning changes
 
 ACTIONS = {
     "put_wheel": "put wheel",
@@ -35,7 +36,7 @@ ACTIONS = {
     "open_fridge": "open fridge",
     "close_fridge": "close fridge",
 }
-"""The release's name of each action, and the paper's; in the order of the paper's columns."""
+"""The release's and the paper's name of each action, in the order of the paper's columns."""
 
 PAPER = {
     "a": (0.10, 0.11, 0.10, 0.07, 0.06, 0.10, 0.10),
@@ -53,25 +54,25 @@ PAPER = {
     "v": (0.72, 0.66, 0.44, 0.46, 0.86, 0.55, 0.44),
     "E1": (0.65, 0.68, 0.56, 0.11, 0.91, 0.54, 0.59),
 }
-"""The paper's numbers by row, in the order of `ACTIONS`."""
+"""The numbers of the paper's Tables 1 and 3 by row, in the order of `ACTIONS`."""
 
 Side = Literal["states", "action"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: one side of a method's scores."""
+    """A row of the table: the state or action scores of a method."""
 
     key: str
     method: str
     side: Side
 
     @property
-    def title(self) -> str:
-        return METHODS[self.method].title
+    def name(self) -> str:
+        return f"({self.key}) {METHODS[self.method].title}"
 
     def paper(self, action: str) -> float:
-        """What the paper prints; NaN where it has no such row or column."""
+        """The paper's number; NaN if it has no such row or column."""
         if self.key not in PAPER or action not in ACTIONS:
             return np.nan
         return PAPER[self.key][list(ACTIONS).index(action)]
@@ -92,17 +93,17 @@ ROWS: dict[str, Row] = {
 }
 """All rows by their key in the paper, states first."""
 
-
 COMPARED = (("f", "c"), ("f", "e"), ("e", "d"), ("iv", "middle"), ("iv", "ii"), ("iv", "iii"))
-"""Which rows are compared clip by clip."""
+"""The pairs of rows that are compared clip by clip."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What became of every action and method.
+    """The scores of every action and method.
 
-    scores : by action and method; ``failures`` say why one is missing, by action and method, or by
-        action alone where its file could not be read.
+    scores : by action and method.
+    failures : why scores are missing, by action and method; by action and None if its file could
+        not be read.
     """
 
     actions: tuple[str, ...]
@@ -111,7 +112,7 @@ class Reproduction:
     failures: dict[tuple[str, str | None], str] = field(default_factory=dict)
 
     def parts(self, row: Row) -> dict[str, Evaluation]:
-        """The scores behind a row, by action."""
+        """The scores of a row, by action."""
         found = {action: self.scores.get((action, row.method)) for action in self.actions}
         return {action: scores for action, scores in found.items() if scores is not None}
 
@@ -127,13 +128,13 @@ def reproduce(
     actions: Sequence[str] = (),
     settings: MethodSettings | None = None,
     fresh: bool = False,
-    watch: Callable[[str, str], None] | None = None,
+    progress: Callable[[str, str], None] | None = None,
 ) -> Reproduction:
-    """Run the methods of the rows wanted (all, unless given) on the actions wanted (all found).
+    """Run the methods of ``rows`` (default: all) on ``actions`` (default: all that are found).
 
-    data : a folder in which ``features_<action>.mat`` lie, at any depth, or one such file.
-    out : where runs are kept; ``fresh`` computes them anew all the same.
-    watch : told the action and the method before each run.
+    data : a folder that holds ``features_<action>.mat`` at any depth, or one such file.
+    out : folder of the cache; ``fresh`` ignores what it holds.
+    progress : called with the action and the method before each run.
     """
     settings = settings or MethodSettings()
     wanted = _wanted_rows(rows)
@@ -144,12 +145,12 @@ def reproduce(
         if action not in files:
             done.failures[action, None] = f"features_{action}.mat is not in {data}"
             continue
-        runs = _Runs(files[action], Path(out) / "runs", action, settings, fresh)
+        features = _ActionFile(files[action], action, Path(out) / "runs", settings, fresh)
         for method in dict.fromkeys(row.method for row in wanted):
-            if watch is not None:
-                watch(action, method)
+            if progress is not None:
+                progress(action, method)
             try:
-                done.scores[action, method] = runs.scores(method)
+                done.scores[action, method] = features.scores(method)
             except _UnreadableError as problem:
                 done.failures[action, None] = str(problem)
                 break
@@ -180,55 +181,52 @@ def find_features(data: str | Path) -> dict[str, Path]:
 
 
 class _UnreadableError(ObjectStatesError):
-    """The file of an action cannot be read, so that none of its methods can be run."""
+    """The file of an action cannot be read, so none of its methods can be run."""
 
 
-class _Runs:
-    """The runs on one file: from disk where they are kept, else computed."""
+@dataclass(frozen=True)
+class _ActionFile:
+    """The features of one action, read only if the scores of a method are not cached."""
 
-    def __init__(
-        self, path: Path, folder: Path, action: str, settings: MethodSettings, fresh: bool
-    ) -> None:
-        self._path, self._folder, self._action = path, folder, action
-        self._settings, self._fresh = settings, fresh
-        self._corpus: Corpus | None = None
-        self._digest: str | None = None
+    path: Path
+    action: str
+    cache: Path
+    settings: MethodSettings
+    fresh: bool
 
     def scores(self, method: str) -> Evaluation:
-        place = self._folder / f"{self._action}.{method}.json"
-        key = self._key(method)
-        kept = None if self._fresh else read_run(place, key)
-        if kept is not None:
-            return kept
-        if self._corpus is None:
-            try:
-                self._corpus = read_authors(self._path)
-            except ObjectStatesError as problem:
-                raise _UnreadableError(str(problem)) from problem
-        scores = METHODS[method].run(self._corpus, self._settings)
-        write_run(place, key, scores)
-        return scores
+        key = digest(VERSION, self._digest, method, self.settings.as_dict())
+        return cached_scores(
+            self.cache / f"{self.action}.{method}.json",
+            key,
+            lambda: METHODS[method].run(self._corpus, self.settings),
+            fresh=self.fresh,
+        )
 
-    def _key(self, method: str) -> str:
-        """A name for all that the scores depend on."""
-        if self._digest is None:
-            try:
-                self._digest = content_digest(self._path)
-            except OSError as problem:
-                raise _UnreadableError(f"{self._path}: {problem.strerror}") from problem
-        choices = {**asdict(self._settings), "model": self._settings.model.get_params()}
-        return digest(VERSION, self._digest, method, choices)
+    @cached_property
+    def _digest(self) -> str:
+        try:
+            return content_digest(self.path)
+        except OSError as problem:
+            raise _UnreadableError(f"{self.path}: {problem.strerror}") from problem
+
+    @cached_property
+    def _corpus(self) -> Corpus:
+        try:
+            return read_authors(self.path)
+        except ObjectStatesError as problem:
+            raise _UnreadableError(str(problem)) from problem
 
 
 def _wanted_rows(keys: Sequence[str]) -> tuple[Row, ...]:
     unknown = [key for key in keys if key not in ROWS]
     if unknown:
-        raise SettingError(f"there is no row {unknown[0]!r}; there are {', '.join(ROWS)}")
+        raise SettingError(f"`rows`: there is no {unknown[0]!r}; there are {', '.join(ROWS)}")
     return tuple(row for key, row in ROWS.items() if not keys or key in keys)
 
 
 def _in_order(actions: Iterable[str]) -> list[str]:
-    """The paper's actions first, in its order, then others."""
+    """The paper's actions in its order, then all others."""
     known, names = list(ACTIONS), list(dict.fromkeys(actions))
     return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
 
@@ -245,13 +243,13 @@ def paper_table(done: Reproduction) -> Table:
         averaged = _averaged(parts)
         ours = [_precision(scores, row.side) for scores in averaged.values()]
         average = _beside(_mean(ours), _mean([row.paper(action) for action in averaged]))
-        rows.append((_name(row), row.side, *cells, average))
+        rows.append((row.name, row.side, *cells, average))
     columns = ("method", "finds", *(ACTIONS.get(a, a) for a in done.actions), "average")
     return Table("State discovery and action localisation", columns, tuple(rows), _notes(done))
 
 
 def long_table(done: Reproduction) -> Table:
-    """One line per row and action, with bounds, for whoever computes further."""
+    """One line per row and action, with bounds and all digits."""
     rows: list[tuple[Cell, ...]] = []
     for row in done.rows:
         parts = done.parts(row)
@@ -269,7 +267,7 @@ def long_table(done: Reproduction) -> Table:
 
 
 def compared(done: Reproduction) -> Table:
-    """The joint model against what it should beat, clip by clip, over the actions of both."""
+    """The differences of the `COMPARED` rows clip by clip, over the actions of both."""
     lines = []
     for key, other in COMPARED:
         if ROWS[key] not in done.rows or ROWS[other] not in done.rows:
@@ -279,26 +277,23 @@ def compared(done: Reproduction) -> Table:
         if both:
             found = compare([first[action] for action in both], [second[a] for a in both])
             side = ROWS[key].side
-            lines.append((side, _name(ROWS[key]), _name(ROWS[other]), found[side]))
+            lines.append((side, ROWS[key].name, ROWS[other].name, found[side]))
     return comparison_table("Differences, clip by clip", lines)
 
 
-def _name(row: Row) -> str:
-    return f"({row.key}) {row.title}"
-
-
 def _averaged(parts: dict[str, Evaluation]) -> dict[str, Evaluation]:
-    """What the average is over: the paper's actions, so that both averages are of the same."""
+    """The paper's actions, so that our average and the paper's are over the same."""
     return {action: parts[action] for action in parts if action in ACTIONS} or parts
 
 
 def _numbers(row: Row, parts: Sequence[Evaluation]) -> tuple[float, ...]:
+    """Precision with bounds; recall, labels per clip and standard error of states."""
     line = method_row(row.method, parts)
+    if row.side == "action":
+        return line.action, line.action_low, line.action_high, np.nan, np.nan, 0.0
     error = float(np.sqrt(np.sum([part.state_error**2 for part in parts])) / len(parts))
-    if row.side == "states":
-        bounds = line.states, line.states_low, line.states_high
-        return (*bounds, line.states_recall, line.labels_per_clip, error)
-    return line.action, line.action_low, line.action_high, np.nan, np.nan, 0.0
+    bounds = line.states, line.states_low, line.states_high
+    return (*bounds, line.states_recall, line.labels_per_clip, error)
 
 
 def _precision(scores: Evaluation | None, side: Side) -> float:
@@ -312,14 +307,13 @@ def _beside(ours: float, theirs: float) -> str:
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else np.nan
+    return macro_mean([np.array(values)])
 
 
 def _notes(done: Reproduction) -> tuple[str, ...]:
-    """What the numbers are, what is missing and why; the same reason is told once."""
+    """What the numbers are, and what is missing and why; each reason once."""
     notes = [
-        "Precision, mean over clips and states; in brackets the paper's. The average is over the "
+        "Precision, mean over clips and states; the paper's in brackets. The average is over the "
         "paper's actions for which there is a number."
     ]
     reasons: dict[tuple[str | None, str], list[str]] = {}
@@ -340,5 +334,5 @@ def _notes(done: Reproduction) -> tuple[str, ...]:
             notes.append(f"{action}: clips that cannot be labelled count as wrong: {named}.")
     missing = [action for action in ACTIONS if action not in done.actions]
     if missing:
-        notes.append(f"Not among the files or not asked for: {', '.join(missing)}.")
+        notes.append(f"Not among the files, or not selected: {', '.join(missing)}.")
     return tuple(notes)

@@ -1,7 +1,4 @@
-"""Tables of results as CSV, Markdown and HTML.
-
-CSV keeps all digits for whoever computes further; the others round for readers.
-"""
+"""Tables of results as CSV with all digits, and as Markdown and HTML with rounded numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from html import escape
 from pathlib import Path
 
-from objectstates.base.storage import write_whole
+from objectstates.base.storage import write_atomically
 from objectstates.evaluation import Comparison, MethodRow
 
 Cell = str | float | int | None
@@ -29,7 +26,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns and rows of cells; None and NaN are cells without a value."""
+    """Named columns and rows of cells; None and NaN are empty cells."""
 
     title: str
     columns: tuple[str, ...]
@@ -38,7 +35,7 @@ class Table:
 
 
 def method_table(title: str, rows: Sequence[MethodRow], notes: Sequence[str] = ()) -> Table:
-    """One line per method, one column per field of :class:`MethodRow`."""
+    """One row per method, one column per field of :class:`MethodRow`."""
     columns = tuple(column.name for column in fields(MethodRow))
     return Table(title, columns, tuple(astuple(row) for row in rows), tuple(notes))
 
@@ -46,7 +43,7 @@ def method_table(title: str, rows: Sequence[MethodRow], notes: Sequence[str] = (
 def comparison_table(
     title: str, comparisons: Sequence[tuple[str, str, str, Comparison]], notes: Sequence[str] = ()
 ) -> Table:
-    """One line per pair of methods: what they find, the first, the second, and how they compare."""
+    """One row per pair of methods: what they find, the first, the second, their difference."""
     rows = [
         (finds, first, second, c.difference, c.low, c.high, c.p, c.n_clips)
         for finds, first, second, c in comparisons
@@ -56,7 +53,7 @@ def comparison_table(
 
 
 def to_csv(table: Table) -> str:
-    """Comma-separated, all digits; cells without a value are empty."""
+    """Comma-separated, with all digits."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)
@@ -85,20 +82,20 @@ def to_markdown(table: Table) -> str:
 
 
 def to_html(table: Table) -> str:
-    """A page that needs nothing else; whatever users named is escaped."""
+    """A self-contained page; user-given names are escaped."""
     return html_page(table.title, [replace(table, title="", notes=())], table.notes)
 
 
 def html_page(title: str, tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
-    """A page of several tables, each under its title, and notes; it needs nothing else."""
+    """A self-contained page of several tables with their titles, and notes."""
     body = "\n".join(_html_table(table) for table in tables)
-    remarks = "\n".join(f"<p>{escape(note)}</p>" for note in notes)
+    paragraphs = "\n".join(f"<p>{escape(note)}</p>" for note in notes)
     title = escape(title)
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n<h1>{title}</h1>\n"
-        f"{body}\n{remarks}\n</html>\n"
+        f"{body}\n{paragraphs}\n</html>\n"
     )
 
 
@@ -116,17 +113,17 @@ def _html_table(table: Table) -> str:
 
 
 def write_table(table: Table, folder: str | Path, name: str) -> tuple[Path, ...]:
-    """Write ``name.csv``, ``name.md`` and ``name.html``; each is whole or absent."""
+    """Write ``name.csv``, ``name.md`` and ``name.html``, each atomically."""
     forms = {"csv": to_csv, "md": to_markdown, "html": to_html}
     paths = []
     for suffix, form in forms.items():
         paths.append(Path(folder) / f"{name}.{suffix}")
-        write_whole(paths[-1], form(table))
+        write_atomically(paths[-1], form(table))
     return tuple(paths)
 
 
 def text(cell: Cell) -> str:
-    """A cell as people read it: two digits of a fraction, a dash for nothing.
+    """A cell rounded for readers: two decimals, a dash if empty.
 
     >>> text(0.666), text(0.0002), text(float("nan")), text(7)
     ('0.67', '0.0002', '-', '7')
@@ -147,7 +144,7 @@ def _line(cells: Sequence[Cell]) -> str:
 
 
 def _markdown(words: str) -> str:
-    """Users' names must not break the table or become markup."""
+    """Escaped, so that names cannot break the table or become markup."""
     return escape(" ".join(words.split()), quote=False).replace("|", "\\|")
 
 

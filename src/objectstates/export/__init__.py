@@ -1,4 +1,4 @@
-"""Results in other people's formats: `export` is the one verb, one file per family of formats."""
+"""Results in the formats of other tools: `export`, and one file per family of formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WebVTT captions: what a viewer sees while the video plays."""
+"""WebVTT captions: states and action as subtitles of the video."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ import html
 from collections.abc import Iterable
 from pathlib import Path
 
-from objectstates.export.findings import Findings, FoundClip, Segment
 from objectstates.export.names import Names, one_line, video_stem
+from objectstates.export.videos import ExportSource
+from objectstates.report.clip_view import ClipView, Segment
 
 
-def write_webvtt(findings: Findings, folder: Path) -> list[str]:
-    """One ``VIDEO.vtt`` per video; the videos themselves need not be there."""
-    problems, names = findings.without_video(), Names()
-    for video, clips in findings.by_video().items():
-        cues = [(s, found) for found in clips for s in found.segments()]
-        early = [found.clip.id for segment, found in cues if not _milliseconds(segment.end)]
-        problems += [f"clip {clip!r}: what ends before 0 s has no caption" for clip in early]
+def write_webvtt(source: ExportSource, folder: Path) -> list[str]:
+    """One ``VIDEO.vtt`` per video; the videos themselves are not read."""
+    problems, names = source.without_video(), Names()
+    for video, clips in source.by_video().items():
+        cues = [(segment, clip) for clip in clips for segment in clip.segments()]
+        early = [clip.name for segment, clip in cues if not _milliseconds(segment.end)]
+        problems += [f"clip {name!r}: what ends before 0 s has no caption" for name in early]
         cues = sorted(
-            ((s, found) for s, found in cues if _milliseconds(s.end)),
+            (cue for cue in cues if _milliseconds(cue[0].end)),
             key=lambda cue: (_milliseconds(cue[0].start), cue[0].end),
         )
         path = folder / f"{names.unique(video_stem(video))}.vtt"
-        path.write_text(_document(cues, findings.object_name), encoding="utf-8", newline="\n")
+        path.write_text(_document(cues, source.object_name), encoding="utf-8", newline="\n")
     return problems
 
 
-def _document(cues: Iterable[tuple[Segment, FoundClip]], object_name: str | None) -> str:
+def _document(cues: Iterable[tuple[Segment, ClipView]], object_name: str | None) -> str:
     blocks = ["WEBVTT\n"]
-    for segment, found in cues:
+    for segment, clip in cues:
         start = _milliseconds(segment.start)
         end = max(_milliseconds(segment.end), start + 1)  # a cue must end after it begins
         blocks.append(
-            f"{_identifier(found.clip.id)}\n"
+            f"{_identifier(clip.name)}\n"
             f"{_timestamp(start)} --> {_timestamp(end)}\n"
             f"{_text(segment, object_name)}\n"
         )
@@ -40,14 +41,14 @@ def _document(cues: Iterable[tuple[Segment, FoundClip]], object_name: str | None
 
 
 def _text(segment: Segment, object_name: str | None) -> str:
-    words = segment.what.replace("_", " ")
-    if segment.what != "action" and object_name:
+    words = segment.label.replace("_", " ")
+    if segment.label != "action" and object_name:
         words = f"{words}: {one_line(object_name)}"
-    return html.escape(words, quote=False)  # with >, so that no arrow is left
+    return html.escape(words, quote=False)  # > too: an arrow would be read as times
 
 
 def _identifier(clip: str) -> str:
-    """The clip, on a line of its own above the times, where an arrow would be taken for times."""
+    """The cue's identifier line; an arrow in it would be read as times."""
     return f"clip {one_line(clip)}".replace("-->", "\N{RIGHTWARDS ARROW}")
 
 

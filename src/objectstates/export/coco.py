@@ -1,4 +1,4 @@
-"""COCO: boxes on frames, for the training of detectors and for most tools that know boxes."""
+"""COCO: boxes on frames, to train detectors and for most tools that read boxes."""
 
 from __future__ import annotations
 
@@ -8,31 +8,35 @@ from typing import Any
 
 from objectstates.base.errors import ExportError
 from objectstates.data.clips import Box
-from objectstates.export.findings import Findings, FoundClip, FoundTracklet
 from objectstates.export.names import number
 from objectstates.export.sampling import check_fps, sample_times, write_jpeg
-from objectstates.export.videos import SeenVideo, seen_videos
+from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
+from objectstates.report.clip_view import ClipView, TrackletView
 
 
 def write_coco(
-    findings: Findings,
+    source: ExportSource,
     folder: Path,
     *,
     fps: float = 5.0,
     images: bool = True,
     all_tracklets: bool = False,
 ) -> list[str]:
-    """``annotations.json``, and ``images/`` unless they are not wanted.
+    """``annotations.json`` and, with ``images``, the folder ``images/``.
 
-    Images are frames at times of boxes, ``fps`` of them per second at most. Beside COCO's own
-    fields they have ``video`` and ``time`` in seconds. Annotations have ``attributes``.
+    Images are frames at times of boxes, at most ``fps`` per second. Beside COCO's own fields they
+    have ``video`` and ``time`` in seconds. Annotations have ``attributes``.
     """
     check_fps(fps)
     problems: list[str] = []
     data: dict[str, list[dict[str, Any]]] = {"images": [], "annotations": []}
-    for video in seen_videos(findings, problems):
-        boxed = [(clip, t) for clip in video.clips for t in clip.shown(all_tracklets)]
-        times = sample_times((b.time for _, t in boxed for b in t.tracklet.boxes), fps)
+    for video in readable_videos(source, problems):
+        boxed = [
+            (clip, t)
+            for clip in video.clips
+            for t in clip.boxed_tracklets(unlabelled=all_tracklets)
+        ]
+        times = sample_times((b.time for _, t in boxed for b in t.box_list), fps)
         first = len(data["images"]) + 1
         pictures = {time: _image(video, time, first + i) for i, time in enumerate(times)}
         if images:
@@ -46,13 +50,15 @@ def write_coco(
             boxes = video.boxes(clip, tracklet, problems)
             _annotate(clip, tracklet, boxes, pictures, data["annotations"])
     if not data["annotations"]:
-        raise ExportError(f"no box has a state: {'; '.join(problems) or 'seek states, or --all'}")
-    category = {"id": 1, "name": findings.label, "supercategory": ""}
-    _write(folder / "annotations.json", {**data, "categories": [category]})
+        remedy = "; ".join(problems) or "seek states, or set `all_tracklets`"
+        raise ExportError(f"no box has a state: {remedy}")
+    category = {"id": 1, "name": source.label, "supercategory": ""}
+    text = json.dumps({**data, "categories": [category]}, allow_nan=False)
+    (folder / "annotations.json").write_text(text + "\n", encoding="ascii")
     return problems
 
 
-def _image(video: SeenVideo, time: float, id: int) -> dict[str, Any]:
+def _image(video: ReadableVideo, time: float, id: int) -> dict[str, Any]:
     return {
         "id": id,
         "file_name": f"{video.name}/{round(time * 1000):08d}.jpg",
@@ -64,8 +70,8 @@ def _image(video: SeenVideo, time: float, id: int) -> dict[str, Any]:
 
 
 def _annotate(
-    clip: FoundClip,
-    found: FoundTracklet,
+    clip: ClipView,
+    tracklet: TrackletView,
     boxes: list[Box],
     pictures: dict[float, dict[str, Any]],
     annotations: list[dict[str, Any]],
@@ -82,16 +88,12 @@ def _annotate(
                 "bbox": [box.x1, box.y1, width, height],
                 "area": width * height,
                 "iscrowd": 0,
-                "score": found.tracklet.score,
+                "score": tracklet.detection_score,
                 "attributes": {
-                    "state": found.state,
-                    "score": number(found.score),
-                    "tracklet": found.index,
-                    "clip": clip.clip.id,
+                    "state": tracklet.state,
+                    "score": number(tracklet.score),
+                    "tracklet": tracklet.index,
+                    "clip": clip.name,
                 },
             }
         )
-
-
-def _write(path: Path, data: dict[str, Any]) -> None:
-    path.write_text(json.dumps(data, allow_nan=False) + "\n", encoding="ascii")

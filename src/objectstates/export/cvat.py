@@ -1,4 +1,4 @@
-"""CVAT for video 1.1: tracks of boxes to look at and to correct by hand."""
+"""CVAT for video 1.1: tracks of boxes, to review and to correct by hand."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ import numpy as np
 from objectstates.base.errors import VideoError
 from objectstates.data.clips import Box
 from objectstates.data.corpus import Array
-from objectstates.export.findings import Action, Findings
 from objectstates.export.names import xml_text
-from objectstates.export.videos import NEAR, SeenVideo, seen_videos
+from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
+from objectstates.report.clip_view import Action
+from objectstates.video.frames_at import TOLERANCE, nearest_index
 
 _CREATED = "1970-01-01 00:00:00.000000+00:00"
-"""CVAT wants a date; the same result is to give the same bytes."""
+"""CVAT requires a date; a constant one gives the same bytes for the same result."""
 
 
 class _Track(NamedTuple):
-    """A box by frame, until the frame ``end`` in which there is none any more."""
+    """Boxes by frame number; from frame ``end`` on there is none."""
 
     label: str
     boxes: dict[int, Box]
@@ -31,18 +32,18 @@ class _Track(NamedTuple):
     attributes: dict[str, str]
 
 
-def write_cvat(findings: Findings, folder: Path, *, all_tracklets: bool = False) -> list[str]:
+def write_cvat(source: ExportSource, folder: Path, *, all_tracklets: bool = False) -> list[str]:
     """``annotations/VIDEO.xml`` for each video, and ``labels.json`` to set up tasks with.
 
-    A tracklet is a track with the attributes state, score and clip. The action is a track too, of
-    a box around the whole frame: the format has nothing else that lasts.
+    A tracklet is a track with the attributes state, score and clip. The action is a track of a box
+    around the whole frame, because the format has no intervals.
     """
     problems: list[str] = []
-    labels = _labels(findings.label, all_tracklets)
-    (folder / "annotations").mkdir()  # apart, so that ingest can read all of a folder
-    for video in seen_videos(findings, problems):
+    labels = _labels(source.label, all_tracklets)
+    (folder / "annotations").mkdir()  # a folder of its own, which ingest reads whole
+    for video in readable_videos(source, problems):
         try:
-            tracks, count = _tracks(video, xml_text(findings.label), all_tracklets, problems)
+            tracks, count = _tracks(video, xml_text(source.label), all_tracklets, problems)
         except VideoError as problem:
             problems.append(f"left out {problem}")
             continue
@@ -57,48 +58,42 @@ def write_cvat(findings: Findings, folder: Path, *, all_tracklets: bool = False)
 
 
 def _tracks(
-    video: SeenVideo, label: str, all_tracklets: bool, problems: list[str]
+    video: ReadableVideo, label: str, all_tracklets: bool, problems: list[str]
 ) -> tuple[list[_Track], int]:
-    """The tracks, and how many frames the video has."""
-    shown = [(found, t) for found in video.clips for t in found.shown(all_tracklets)]
-    actions = [found.action for found in video.clips if found.action]
-    begins = [box.time for _, t in shown for box in t.tracklet.boxes] + [a.start for a in actions]
-    ends = [t.tracklet.end for _, t in shown] + [a.end for a in actions]
+    """The tracks, and the number of frames of the video."""
+    boxed = [
+        (clip, t) for clip in video.clips for t in clip.boxed_tracklets(unlabelled=all_tracklets)
+    ]
+    actions = [(clip.name, clip.action) for clip in video.clips if clip.action]
+    begins = [b.time for _, t in boxed for b in t.box_list] + [a.start for _, a in actions]
+    ends = [t.end for _, t in boxed] + [a.end for _, a in actions]
     times = video.frame_times(max(begins + ends, default=0.0))
-    last = times[-1] + NEAR
+    last = times[-1] + TOLERANCE
     if any(begin > last for begin in begins):
         problems.append(
             f"{video.info.path}: left out what lies after its last frame at {times[-1]:.2f} s"
         )
     tracks = []
-    for found, t in shown:
-        inside = video.boxes(found, t, problems)
-        boxes = {_nearest(times, box.time): box for box in inside if box.time <= last}
+    for clip, t in boxed:
+        inside = video.boxes(clip, t, problems)
+        boxes = {nearest_index(times, box.time): box for box in inside if box.time <= last}
         if boxes:
-            end = max(_first_from(times, t.tracklet.end), max(boxes) + 1)
-            attributes = {"state": str(t.state), "score": _decimal(t.score), "clip": found.clip.id}
+            end = max(_first_from(times, t.end), max(boxes) + 1)
+            attributes = {"state": str(t.state), "score": _decimal(t.score), "clip": clip.name}
             tracks.append(_Track(label, boxes, end, attributes))
     tracks += [
-        _action(video, found.clip.id, found.action, times)
-        for found in video.clips
-        if found.action and found.action.start <= last
+        _action(video, name, action, times) for name, action in actions if action.start <= last
     ]
     declared = round(video.info.duration * video.info.fps)
     return tracks, max(len(times), declared)
 
 
-def _action(video: SeenVideo, clip: str, action: Action, times: Array) -> _Track:
+def _action(video: ReadableVideo, clip: str, action: Action, times: Array) -> _Track:
     first = min(_first_from(times, action.start), len(times) - 1)
     end = _first_from(times, action.end)
     frame = Box(0.0, 0.0, 0.0, float(video.info.width), float(video.info.height))
     attributes = {"score": _decimal(action.score), "clip": clip}
     return _Track("action", {first: frame}, max(end, first + 1), attributes)
-
-
-def _nearest(times: Array, time: float) -> int:
-    following = min(_first_from(times, time), len(times) - 1)
-    before = max(following - 1, 0)
-    return before if time - times[before] <= times[following] - time else following
 
 
 def _first_from(times: Array, time: float) -> int:
@@ -111,19 +106,13 @@ def _decimal(value: float) -> str:
 
 
 def _labels(name: str, all_tracklets: bool) -> list[dict[str, Any]]:
-    """What CVAT's raw label editor takes."""
+    """Labels in the form of CVAT's raw label editor."""
     states = ["0", "1", "2"] if all_tracklets else ["1", "2"]
-    state = {
-        "name": "state",
-        "input_type": "select",
-        "mutable": False,
-        "values": states,
-        "default_value": states[0],
-    }
-    texts = [
-        {"name": n, "input_type": "text", "mutable": False, "values": [""], "default_value": ""}
-        for n in ("score", "clip")
-    ]
+    kinds = (("state", "select", states), ("score", "text", [""]), ("clip", "text", [""]))
+    state, *texts = (
+        {"name": n, "input_type": kind, "mutable": False, "values": v, "default_value": v[0]}
+        for n, kind, v in kinds
+    )
     return [
         {"name": xml_text(name), "type": "rectangle", "attributes": [state, *texts]},
         {"name": "action", "type": "rectangle", "attributes": texts},
@@ -131,13 +120,10 @@ def _labels(name: str, all_tracklets: bool) -> list[dict[str, Any]]:
 
 
 def _document(
-    video: SeenVideo, tracks: Iterable[_Track], labels: list[dict[str, Any]], count: int
+    video: ReadableVideo, tracks: Iterable[_Track], labels: list[dict[str, Any]], count: int
 ) -> ElementTree.Element:
-    root = ElementTree.Element("annotations")
-    _text(root, "version", "1.1")
-    meta = ElementTree.SubElement(root, "meta")
-    task = ElementTree.SubElement(meta, "task")
-    for name, value in (
+    attribute_tags = ("name", "mutable", "input_type", "default_value")
+    task = [
         ("id", 1),
         ("name", video.name),
         ("size", count),
@@ -149,61 +135,48 @@ def _document(
         ("start_frame", 0),
         ("stop_frame", count - 1),
         ("frame_filter", ""),
-    ):
-        _text(task, name, value)
-    _describe_labels(ElementTree.SubElement(task, "labels"), labels)
-    size = ElementTree.SubElement(task, "original_size")
-    _text(size, "width", video.info.width)
-    _text(size, "height", video.info.height)
-    _text(task, "source", Path(video.video).name)
-    _text(meta, "dumped", _CREATED)
+        ("labels", [("label", [
+            ("name", label["name"]),
+            ("type", label["type"]),
+            ("attributes", [("attribute", [
+                *((tag, attribute[tag]) for tag in attribute_tags),
+                ("values", "\n".join(attribute["values"])),
+            ]) for attribute in label["attributes"]]),
+        ]) for label in labels]),
+        ("original_size", [("width", video.info.width), ("height", video.info.height)]),
+        ("source", Path(video.video).name),
+    ]  # fmt: skip
+    root = ElementTree.Element("annotations")
+    _add(root, "version", "1.1")
+    _add(root, "meta", [("task", task), ("dumped", _CREATED)])
     for number, track in enumerate(tracks):
-        _describe_track(root, number, track, count)
+        _add_track(root, number, track, count)
     return root
 
 
-def _describe_labels(parent: ElementTree.Element, labels: list[dict[str, Any]]) -> None:
-    for label in labels:
-        element = ElementTree.SubElement(parent, "label")
-        _text(element, "name", label["name"])
-        _text(element, "type", label["type"])
-        attributes = ElementTree.SubElement(element, "attributes")
-        for attribute in label["attributes"]:
-            described = ElementTree.SubElement(attributes, "attribute")
-            _text(described, "name", attribute["name"])
-            _text(described, "mutable", attribute["mutable"])
-            _text(described, "input_type", attribute["input_type"])
-            _text(described, "default_value", attribute["default_value"])
-            _text(described, "values", "\n".join(attribute["values"]))
-
-
-def _describe_track(root: ElementTree.Element, number: int, track: _Track, count: int) -> None:
-    element = ElementTree.SubElement(
-        root, "track", {"id": str(number), "label": track.label, "source": "auto"}
-    )
+def _add_track(root: ElementTree.Element, number: int, track: _Track, count: int) -> None:
+    element = _add(root, "track", [], id=str(number), label=track.label, source="auto")
     frames = sorted(track.boxes)
-    shown = [(frame, track.boxes[frame], "0") for frame in frames]
+    boxes = [(frame, track.boxes[frame], "0") for frame in frames]
     if track.end < count:
-        shown.append((track.end, track.boxes[frames[-1]], "1"))
-    for frame, box, outside in shown:
+        boxes.append((track.end, track.boxes[frames[-1]], "1"))
+    for frame, box, outside in boxes:
+        flags = {"frame": str(frame), "keyframe": "1", "outside": outside, "occluded": "0"}
         corners = zip(("xtl", "ytl", "xbr", "ybr"), (box.x1, box.y1, box.x2, box.y2), strict=True)
-        described = ElementTree.SubElement(
-            element,
-            "box",
-            {
-                "frame": str(frame),
-                "keyframe": "1",
-                "outside": outside,
-                "occluded": "0",
-                **{name: f"{value:.2f}" for name, value in corners},
-                "z_order": "0",
-            },
-        )
+        sides = {name: f"{value:.2f}" for name, value in corners}
+        drawn = _add(element, "box", [], **flags, **sides, z_order="0")
         for name, value in track.attributes.items():
-            _text(described, "attribute", value).set("name", name)
+            _add(drawn, "attribute", value, name=name)
 
 
-def _text(parent: ElementTree.Element, tag: str, value: object) -> ElementTree.Element:
-    element = ElementTree.SubElement(parent, tag)
-    element.text = xml_text(str(value))
+def _add(
+    parent: ElementTree.Element, tag: str, content: object, **attributes: str
+) -> ElementTree.Element:
+    """Append an element; a list holds the tags and contents of its children, else it is text."""
+    element = ElementTree.SubElement(parent, tag, attributes)
+    if isinstance(content, list):
+        for child, part in content:
+            _add(element, child, part)
+    else:
+        element.text = xml_text(str(content))
     return element

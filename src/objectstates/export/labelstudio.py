@@ -1,4 +1,4 @@
-"""Label Studio: pre-annotations of videos, to look at and to correct by hand."""
+"""Label Studio: pre-annotations of videos, to review and to correct by hand."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from urllib.parse import quote
 
 from objectstates.data.clips import Box
-from objectstates.export.findings import Findings, FoundClip
 from objectstates.export.names import number
-from objectstates.export.videos import SeenVideo, seen_videos
+from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
+from objectstates.report.clip_view import ClipView
 
 LOCAL_FILES = "/data/local-files/?d="
-"""Where Label Studio serves files of its machine, by the path from its document root."""
+"""URL prefix of Label Studio's local files, before the path from its document root."""
 
-# Labels hold no names of users: Label Studio would take a dollar sign in them for a variable.
+# Labels hold no user-given names: Label Studio reads a dollar sign in them as a variable.
 _CONFIG = """<View>
   <Labels name="states" toName="video">
     <Label value="state 1" background="#1f77b4"/>
@@ -35,29 +35,29 @@ _CONFIG = """<View>
 
 
 def write_labelstudio(
-    findings: Findings, folder: Path, *, url: str | None = None, all_tracklets: bool = False
+    source: ExportSource, folder: Path, *, url: str | None = None, all_tracklets: bool = False
 ) -> list[str]:
     """``tasks.json``, a task per video to import, and ``config.xml``, the labelling interface.
 
-    url : before the name of each video; else the video is one of Label Studio's local files, with
+    url : prefix of each video's file name; by default videos are Label Studio's local files, with
         the document root ``/``.
     """
     problems: list[str] = []
     tasks = []
-    for video in seen_videos(findings, problems):
+    for video in readable_videos(source, problems):
         regions = [
             region
-            for n, found in enumerate(video.clips)
-            for region in _regions(video, n, found, all_tracklets, problems)
+            for n, clip in enumerate(video.clips)
+            for region in _regions(video, n, clip, all_tracklets, problems)
         ]
-        confidence = sum(found.confidence for found in video.clips) / len(video.clips)
+        confidence = sum(clip.confidence for clip in video.clips) / len(video.clips)
         tasks.append(
             {
                 "data": {
                     "video": _address(video, url),
                     "fps": video.info.fps,
-                    "object": findings.object_name,
-                    "clips": [found.clip.id for found in video.clips],
+                    "object": source.object_name,
+                    "clips": [clip.name for clip in video.clips],
                 },
                 "predictions": [
                     {"model_version": "objectstates", "score": confidence, "result": regions}
@@ -70,7 +70,7 @@ def write_labelstudio(
     return problems
 
 
-def _address(video: SeenVideo, url: str | None) -> str:
+def _address(video: ReadableVideo, url: str | None) -> str:
     path = Path(os.path.abspath(video.info.path))
     if url is not None:
         return url.rstrip("/") + "/" + quote(path.name)
@@ -78,17 +78,17 @@ def _address(video: SeenVideo, url: str | None) -> str:
 
 
 def _regions(
-    video: SeenVideo, n: int, found: FoundClip, all_tracklets: bool, problems: list[str]
+    video: ReadableVideo, n: int, clip: ClipView, all_tracklets: bool, problems: list[str]
 ) -> list[dict[str, Any]]:
-    shown = found.shown(all_tracklets)
-    tracks = [(t, _sequence(video, video.boxes(found, t, problems))) for t in shown]
+    boxed = clip.boxed_tracklets(unlabelled=all_tracklets)
+    tracks = [(t, _sequence(video, video.boxes(clip, t, problems))) for t in boxed]
     regions = [
         {
             "id": f"box-{n}-{t.index}",
             "type": "videorectangle",
             "from_name": "box",
             "score": number(t.score),
-            "meta": {"text": [found.clip.id]},
+            "meta": {"text": [clip.name]},
             "value": {
                 "framesCount": _count(video),
                 "duration": video.info.duration,
@@ -105,34 +105,34 @@ def _regions(
             "type": "timelinelabels",
             "from_name": "timeline",
             "score": number(segment.score),
-            "meta": {"text": [found.clip.id]},
+            "meta": {"text": [clip.name]},
             "value": {
                 "ranges": [_range(video, segment.start, segment.end)],
-                "timelinelabels": [segment.what.replace("_", " ")],
+                "timelinelabels": [segment.label.replace("_", " ")],
             },
         }
-        for i, segment in enumerate(found.segments())
+        for i, segment in enumerate(clip.segments())
     ]
     return [{**region, "to_name": "video", "origin": "prediction"} for region in regions]
 
 
-def _count(video: SeenVideo) -> int:
+def _count(video: ReadableVideo) -> int:
     return max(1, round(video.info.duration * video.info.fps))
 
 
-def _frame(video: SeenVideo, time: float) -> int:
-    """Label Studio counts from 1 and takes the frame rate for constant, as players do."""
+def _frame(video: ReadableVideo, time: float) -> int:
+    """Label Studio counts frames from 1 and assumes a constant frame rate."""
     return min(max(round(time * video.info.fps) + 1, 1), _count(video))
 
 
-def _range(video: SeenVideo, start: float, end: float) -> dict[str, int]:
+def _range(video: ReadableVideo, start: float, end: float) -> dict[str, int]:
     """Frames from the first to the last, both included."""
     first = _frame(video, start)
     return {"start": first, "end": max(first, _frame(video, end) - 1)}
 
 
-def _sequence(video: SeenVideo, boxes: list[Box]) -> list[dict[str, Any]]:
-    """Boxes in percent of the frame; after the last of them there is nothing."""
+def _sequence(video: ReadableVideo, boxes: list[Box]) -> list[dict[str, Any]]:
+    """Boxes in percent of the frame; the last one ends the sequence."""
     by_frame = {_frame(video, box.time): box for box in boxes}
     width, height = video.info.width / 100, video.info.height / 100
     return [

@@ -1,4 +1,4 @@
-"""Names that users gave, made safe for file systems, XML and single lines."""
+"""User-given names made safe for file systems, XML and single lines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import PurePath
 from objectstates.video.reader import VIDEO_SUFFIXES
 
 _LONGEST = 100
-"""Bytes; file systems take 255, and suffixes and numbers are to come."""
+"""Bytes. File systems take 255; the rest is for suffixes and numbers."""
 
 _DEVICES = {"con", "prn", "aux", "nul"} | {f"{x}{n}" for x in ("com", "lpt") for n in range(10)}
-"""What Windows takes for a device, whatever the suffix."""
+"""Names that Windows reserves for devices, whatever the suffix."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -34,13 +34,13 @@ def safe_name(text: str, longest: int = _LONGEST) -> str:
 
 
 class Names:
-    """Safe names of one folder, each given once, also where case is not told apart."""
+    """Unique safe names of one folder, also on file systems that ignore case."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def unique(self, text: str) -> str:
-        """A safe name for ``text`` that was not given before."""
+        """A safe name for ``text`` that this object has not returned before."""
         name = safe_name(text)
         for candidate in chain([name], (f"{name}-{n}" for n in count(2))):
             if candidate.casefold() not in self._taken:

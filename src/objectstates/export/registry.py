@@ -1,7 +1,10 @@
-"""Which formats there are, what each needs, and the verb that writes them all.
+"""The export formats, what each needs, and `export`, which writes them all.
+
+To add a format, write one file in this folder with ``write_FORMAT(source, folder, **options)`` and
+add one line to `FORMATS` (and its name to ``ExportFormat`` in ``base/choices.py``).
 
 Every export is a folder, written under a temporary name and renamed. Its ``export.json`` lists the
-files: a folder that holds anything else is never replaced.
+files; a folder that holds anything else is never replaced.
 """
 
 from __future__ import annotations
@@ -23,29 +26,29 @@ if TYPE_CHECKING:
 class Format:
     """One format.
 
-    module : its file in this folder, with ``write_FORMAT(findings, folder, **options)``, which
-        returns what had to be left out and why.
-    named : whether clips must name their videos.
-    seen : whether the videos must be there to be read; such formats take the option ``videos``.
-    boxed : whether tracklets must have boxes.
+    module : its file in this folder; ``write_FORMAT`` in it takes an `ExportSource`, the folder
+        and the options, and returns what had to be left out and why.
+    needs_names : whether clips must name their videos.
+    needs_videos : whether videos are read; such formats take the option ``videos``.
+    needs_boxes : whether tracklets must have boxes.
     options : names of the options.
     """
 
     module: str
-    named: bool = False
-    seen: bool = False
-    boxed: bool = False
+    needs_names: bool = False
+    needs_videos: bool = False
+    needs_boxes: bool = False
     options: tuple[str, ...] = ()
 
 
 FORMATS = {
     "csv": Format("tables"),
     "jsonl": Format("tables"),
-    "webvtt": Format("captions", named=True),
+    "webvtt": Format("captions", needs_names=True),
     "coco": Format("coco", True, True, True, ("fps", "images", "all_tracklets", "videos")),
     "cvat": Format("cvat", True, True, True, ("all_tracklets", "videos")),
     "labelstudio": Format("labelstudio", True, True, True, ("url", "all_tracklets", "videos")),
-    "rerun": Format("recording", True, True, True, ("fps", "all_tracklets", "videos")),
+    "rerun": Format("rerun", True, True, True, ("fps", "all_tracklets", "videos")),
     "crops": Format("crops", True, True, True, ("fps", "context", "videos")),
 }
 
@@ -55,7 +58,7 @@ class Exported:
     """What was written.
 
     files : paths within the folder.
-    problems : what was left out and why, named; empty when all of the result is there.
+    problems : what was left out and why; empty if the export is complete.
     """
 
     files: tuple[str, ...]
@@ -63,7 +66,7 @@ class Exported:
 
 
 class _ExportFolder(Artefact):
-    """An artefact whose header lists its files, for their names follow the clips'."""
+    """An artefact whose header lists its files, because their names depend on the clips."""
 
     def is_ours(self, place: Path) -> bool:
         if not place.is_dir():
@@ -87,46 +90,46 @@ ARTEFACT = _ExportFolder(header="export.json", version=1, files=frozenset(), err
 def export(result: Result, format: str, out: str | Path, **options: Any) -> Exported:
     """Write a result in one of `FORMATS` as the folder ``out``; an earlier export is replaced.
 
-    A video that cannot be read is left out and named; if none can, nothing is written.
+    A video that cannot be read is left out and named in ``problems``; if none can be read, nothing
+    is written.
 
     options :
-        videos : folder in which to look for videos that are not where the result says.
+        videos : folder in which to look for videos that are not at their recorded paths.
         fps : coco: images per second of video, 5. crops: crops per second; one per tracklet unless
             given. rerun: frames per second of videos that cannot be embedded as they are, 10.
-        images : coco: whether to write the pictures too; True.
+        images : coco: whether to write the images too; True.
         context : crops: factor by which boxes are enlarged, 1.25.
-        url : labelstudio: where the videos are served, else Label Studio's local files.
-        all_tracklets : also the tracklets that were given no state, as state 0.
+        url : labelstudio: where the videos are served; default: Label Studio's local files.
+        all_tracklets : also write tracklets without a state, as state 0.
     """
     if format not in FORMATS:
-        raise SettingError(f"format {format!r} is not known: choose from {', '.join(FORMATS)}")
+        raise SettingError(f"`format` {format!r} is not known: choose from {', '.join(FORMATS)}")
     kind = FORMATS[format]
     for name in options:
         if name not in kind.options:
             known = ", ".join(kind.options) or "none"
-            raise SettingError(f"{format} has no option {name}; its options: {known}")
+            raise SettingError(f"{format} has no option `{name}`; its options: {known}")
     _check_needs(result, format, kind)
-    from objectstates.export.findings import Findings
+    from objectstates.export.videos import ExportSource
 
     write = getattr(import_module(f"objectstates.export.{kind.module}"), f"write_{format}")
-    findings = Findings.of(result, options.pop("videos", None))
+    source = ExportSource.of(result, options.pop("videos", None))
     with ARTEFACT.writing(out) as folder:
-        problems = tuple(dict.fromkeys(write(findings, folder, **options)))
+        problems = tuple(dict.fromkeys(write(source, folder, **options)))
         files = tuple(sorted(_files(folder)))
         if not files:
             raise ExportError(f"nothing to write as {format}: {'; '.join(problems)}")
-        facts = {"format": format, "files": files, "problems": problems}
-        ARTEFACT.write_header(folder, facts)
+        ARTEFACT.write_header(folder, {"format": format, "files": files, "problems": problems})
     return Exported(files, problems)
 
 
 def _check_needs(result: Result, format: str, kind: Format) -> None:
-    if kind.named and not any(result.corpus.videos):
+    if kind.needs_names and not any(result.corpus.videos):
         raise ExportError(
             f"{format} needs videos, but the clips of this result name none: "
             "choose csv or jsonl, or ingest videos and fit them"
         )
-    if kind.boxed and not len(result.corpus.tracklets.boxes):
+    if kind.needs_boxes and not len(result.corpus.tracklets.boxes):
         raise ExportError(
             f"{format} needs boxes, but the tracklets of this result have none: "
             "choose csv, jsonl or webvtt, or ingest videos and fit them"

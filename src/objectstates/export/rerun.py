@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.errors import MissingExtraError, VideoError
-from objectstates.export.findings import Findings
 from objectstates.export.sampling import check_fps, encode_jpeg
-from objectstates.export.videos import SeenVideo, seen_videos
+from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
 from objectstates.video.reader import read_frames
 
 TIMELINE = "video_time"
@@ -20,12 +19,12 @@ _CLASSES = ((0, "no state", (127, 127, 127)), (1, "state 1", (31, 119, 180)),
 
 
 def write_rerun(
-    findings: Findings, folder: Path, *, fps: float = 10.0, all_tracklets: bool = False
+    source: ExportSource, folder: Path, *, fps: float = 10.0, all_tracklets: bool = False
 ) -> list[str]:
     """One ``VIDEO.rrd`` per video.
 
-    MP4 files are embedded as they are; of others, which Rerun does not play, ``fps`` frames per
-    second are.
+    MP4 files are embedded as they are. Rerun does not play others: of them ``fps`` frames per
+    second are embedded.
     """
     check_fps(fps)
     try:
@@ -35,8 +34,8 @@ def write_rerun(
             "rerun needs the Rerun SDK: pip install 'objectstates[rerun]'"
         ) from problem
     problems: list[str] = []
-    for video in seen_videos(findings, problems):
-        # The same video gives the same recording: opened again, it takes the earlier one's place.
+    for video in readable_videos(source, problems):
+        # A constant id per video: the viewer replaces a recording that is opened again.
         recording = rerun.RecordingStream(
             "objectstates", recording_id=uuid.uuid5(uuid.NAMESPACE_URL, video.video)
         )
@@ -47,7 +46,7 @@ def write_rerun(
             recording.send_recording_name(video.name)
             recording.log("/", rerun.AnnotationContext(list(_CLASSES)), static=True)
             _log_video(rerun, recording, video, fps, problems)
-            _log_boxes(rerun, recording, video, findings.label, all_tracklets)
+            _log_boxes(rerun, recording, video, source.label, all_tracklets)
             _log_scores(rerun, recording, video)
         except VideoError as problem:
             problems.append(f"left out {problem}")
@@ -70,7 +69,7 @@ def _layout() -> Any:
 
 
 def _log_video(
-    rerun: Any, recording: Any, video: SeenVideo, fps: float, problems: list[str]
+    rerun: Any, recording: Any, video: ReadableVideo, fps: float, problems: list[str]
 ) -> None:
     if _embedded(rerun, recording, video):
         return
@@ -86,8 +85,8 @@ def _log_video(
         problems += reading.problems
 
 
-def _embedded(rerun: Any, recording: Any, video: SeenVideo) -> bool:
-    """Whether the file could be taken as it is: MP4 that stands upright, in a codec of Rerun's."""
+def _embedded(rerun: Any, recording: Any, video: ReadableVideo) -> bool:
+    """Embed the file itself if it is an MP4 without rotation in a codec that Rerun plays."""
     path = video.info.path
     if path.suffix.lower() != ".mp4" or path.is_dir() or video.info.rotation:
         return False
@@ -106,17 +105,15 @@ def _embedded(rerun: Any, recording: Any, video: SeenVideo) -> bool:
 
 
 def _log_boxes(
-    rerun: Any, recording: Any, video: SeenVideo, label: str, all_tracklets: bool
+    rerun: Any, recording: Any, video: ReadableVideo, label: str, all_tracklets: bool
 ) -> None:
-    """A row per time with all boxes of it, and an empty row where a tracklet ends."""
+    """A row per time with all its boxes, and an empty row where a tracklet ends."""
     rows: dict[float, list[tuple[list[float], int]]] = {}
-    for found in video.clips:
-        for t in found.shown(all_tracklets):
-            for box in t.tracklet.boxes:
-                corners = [box.x1, box.y1, box.x2, box.y2]
-                rows.setdefault(box.time, []).append((corners, t.state))
-    ends = {t.tracklet.end for found in video.clips for t in found.shown(all_tracklets)}
-    for end in ends:
+    tracklets = [t for c in video.clips for t in c.boxed_tracklets(unlabelled=all_tracklets)]
+    for t in tracklets:
+        for time, *corners in t.boxes.tolist():
+            rows.setdefault(time, []).append((corners, t.state))
+    for end in {t.end for t in tracklets}:
         rows.setdefault(end, [])
     times = sorted(rows)
     if not times:
@@ -137,24 +134,24 @@ def _log_boxes(
     )
 
 
-def _log_scores(rerun: Any, recording: Any, video: SeenVideo) -> None:
-    """Scores over time, one line per clip and kind; and the action as a word in the log."""
-    for found in video.clips:
-        chunks = [(c.time, s) for c, s in zip(found.clip.chunks, found.chunk_scores, strict=True)]
-        lines = {"action": chunks}
+def _log_scores(rerun: Any, recording: Any, video: ReadableVideo) -> None:
+    """Scores over time, one series per clip and label; the action as a text log entry."""
+    for clip in video.clips:
+        chunks = zip(clip.chunks, clip.chunk_scores[:, 2], strict=True)
+        lines = {"action": [(chunk.time, score) for chunk, score in chunks]}
         for k in (1, 2):
-            lines[f"state_{k}"] = [(t.tracklet.time, t.scores[k - 1]) for t in found.tracklets]
+            lines[f"state_{k}"] = [(t.time, t.scores[k - 1]) for t in clip.tracklets]
         for name, points in lines.items():
             known = [(time, score) for time, score in points if not np.isnan(score)]
             if known:
                 recording.send_columns(
-                    rerun.new_entity_path(["scores", found.clip.id, name]),
+                    rerun.new_entity_path(["scores", clip.name, name]),
                     indexes=[rerun.TimeColumn(TIMELINE, duration=[time for time, _ in known])],
                     columns=rerun.Scalars.columns(scalars=[score for _, score in known]),
                 )
-        if found.action is not None:
+        if clip.action is not None:
             recording.send_columns(
-                rerun.new_entity_path(["actions", found.clip.id]),
-                indexes=[rerun.TimeColumn(TIMELINE, duration=[found.action.time])],
+                rerun.new_entity_path(["actions", clip.name]),
+                indexes=[rerun.TimeColumn(TIMELINE, duration=[clip.action.time])],
                 columns=rerun.TextLog.columns(text=["action"]),
             )

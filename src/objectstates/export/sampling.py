@@ -1,4 +1,4 @@
-"""Which of a tracklet's boxes stand for it, and pictures of them."""
+"""Sampling of box times, and JPEG files of frames."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def sample_times(times: Iterable[float], fps: float) -> list[float]:
 
 
 def check_fps(fps: float) -> None:
-    """Refuse a rate that is none."""
+    """Raise unless the rate is positive and finite."""
     if not 0 < fps < math.inf:
-        raise SettingError(f"fps must be a number above 0, not {fps}")
+        raise SettingError(f"`fps` must be a number above 0, not {fps}")
 
 
 def write_jpeg(path: Path, image: Image) -> None:
-    """Write an RGB image; OpenCV's own writing does not know all names of files."""
+    """Write an RGB image; OpenCV's own writer fails on some file names."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(encode_jpeg(image))
 
 
 def encode_jpeg(image: Image) -> bytes:
-    """The bytes of a JPEG file of an RGB image."""
+    """The bytes of a JPEG file (quality 95) of an RGB image."""
     done, data = cv2.imencode(
         ".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 95]
     )
     if not done:
-        raise OSError("a picture cannot be encoded as JPEG")
+        raise OSError("an image cannot be encoded as JPEG")
     return bytes(data)

@@ -1,4 +1,4 @@
-"""CSV for spreadsheets and data frames; JSON Lines with all that a result holds."""
+"""CSV for spreadsheets and data frames; JSON Lines with everything in a result."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from objectstates.export.findings import Findings, FoundClip
 from objectstates.export.names import number
+from objectstates.export.videos import ExportSource
+from objectstates.report.clip_view import ClipView
 
 CLIP_COLUMNS = (
     *("clip", "video", "start", "end", "action_start", "action_time", "action_end"),
@@ -20,29 +21,27 @@ CLIP_COLUMNS = (
 SEGMENT_COLUMNS = ("clip", "video", "start", "end", "what", "score", "tracklet")
 
 
-def write_csv(findings: Findings, folder: Path) -> list[str]:
+def write_csv(source: ExportSource, folder: Path) -> list[str]:
     """``clips.csv``, a row per clip, and ``segments.csv``, one per labelled tracklet and action."""
-    _write_rows(folder / "clips.csv", CLIP_COLUMNS, map(_clip_row, findings.clips))
-    rows = (row for clip in findings.clips for row in _segment_rows(clip))
+    _write_rows(folder / "clips.csv", CLIP_COLUMNS, map(_clip_row, source.clips))
+    rows = (row for clip in source.clips for row in _segment_rows(clip))
     _write_rows(folder / "segments.csv", SEGMENT_COLUMNS, rows)
     return []
 
 
-def _clip_row(found: FoundClip) -> list[Any]:
-    clip, action = found.clip, found.action
+def _clip_row(clip: ClipView) -> list[Any]:
+    action = clip.action
     times = (None,) * 4 if action is None else (action.start, action.time, action.end, action.score)
-    return [clip.id, clip.video, clip.start, clip.end, *times, found.confidence]
+    return [clip.name, clip.video, *clip.span, *times, clip.confidence]
 
 
-def _segment_rows(found: FoundClip) -> list[list[Any]]:
+def _segment_rows(clip: ClipView) -> list[list[Any]]:
     rows: list[list[Any]] = [
-        [t.tracklet.start, t.tracklet.end, f"state_{t.state}", t.score, t.index]
-        for t in found.tracklets
-        if t.state
+        [t.start, t.end, f"state_{t.state}", t.score, t.index] for t in clip.tracklets if t.state
     ]
-    if (action := found.action) is not None:
+    if (action := clip.action) is not None:
         rows.append([action.start, action.end, "action", action.score, None])
-    return [[found.clip.id, found.clip.video, *row] for row in sorted(rows, key=lambda r: r[:3])]
+    return [[clip.name, clip.video, *row] for row in sorted(rows, key=lambda r: r[:3])]
 
 
 def _write_rows(path: Path, columns: Iterable[str], rows: Iterable[list[Any]]) -> None:
@@ -53,11 +52,10 @@ def _write_rows(path: Path, columns: Iterable[str], rows: Iterable[list[Any]]) -
 
 
 def _cell(value: Any) -> Any:
-    """A cell that no spreadsheet runs.
+    """A cell that no spreadsheet runs as a formula.
 
-    Text that begins like a formula gets an apostrophe in front, the mark by which spreadsheets know
-    text; so does text that begins with one, and the mark can be taken off again without doubt.
-    Numbers stay numbers.
+    Text that begins like a formula, or with an apostrophe, gets an apostrophe in front, by which
+    spreadsheets mark text; removing one leading apostrophe restores it. Numbers stay numbers.
     """
     if isinstance(value, str):
         return (
@@ -66,47 +64,48 @@ def _cell(value: Any) -> Any:
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
 
 
-def write_jsonl(findings: Findings, folder: Path) -> list[str]:
-    """``clips.jsonl``, an object per clip with all of it; NaN is null."""
+def write_jsonl(source: ExportSource, folder: Path) -> list[str]:
+    """``clips.jsonl``, one object per clip with everything in the result; NaN is null."""
     with (folder / "clips.jsonl").open("w", encoding="ascii", newline="\n") as file:
-        for found in findings.clips:
-            file.write(json.dumps(_clip_object(found, findings), allow_nan=False) + "\n")
+        for clip in source.clips:
+            content = _clip_object(clip, source.object_name)
+            file.write(json.dumps(content, allow_nan=False) + "\n")
     return []
 
 
-def _clip_object(found: FoundClip, findings: Findings) -> dict[str, Any]:
-    clip, action = found.clip, found.action
+def _clip_object(clip: ClipView, object_name: str | None) -> dict[str, Any]:
+    (start, end), action = clip.span, clip.action
     return {
-        "clip": clip.id,
+        "clip": clip.name,
         "video": clip.video,
-        "object": findings.object_name,
-        "start": clip.start,
-        "end": clip.end,
-        "confidence": number(found.confidence),
+        "object": object_name,
+        "start": start,
+        "end": end,
+        "confidence": number(clip.confidence),
         "action": None if action is None else {**asdict(action), "score": number(action.score)},
         "tracklets": [
             {
                 "tracklet": t.index,
-                "start": t.tracklet.start,
-                "end": t.tracklet.end,
-                "time": t.tracklet.time,
+                "start": t.start,
+                "end": t.end,
+                "time": t.time,
                 "state": t.state,
                 "score_1": number(t.scores[0]),
                 "score_2": number(t.scores[1]),
-                "detection_score": t.tracklet.score,
-                "true_label": None if t.tracklet.label is None else int(t.tracklet.label),
-                "boxes": [[b.time, b.x1, b.y1, b.x2, b.y2] for b in t.tracklet.boxes],
+                "detection_score": t.detection_score,
+                "true_label": t.truth,
+                "boxes": t.boxes.tolist(),
             }
-            for t in found.tracklets
+            for t in clip.tracklets
         ],
         "chunks": [
             {
                 "start": chunk.start,
                 "end": chunk.end,
                 "time": chunk.time,
-                "score": number(score),
+                "score": number(float(score)),
                 "true_action": chunk.label,
             }
-            for chunk, score in zip(clip.chunks, found.chunk_scores, strict=True)
+            for chunk, score in zip(clip.chunks, clip.chunk_scores[:, 2], strict=True)
         ],
     }

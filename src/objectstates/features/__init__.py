@@ -1,1 +1,1 @@
-"""From frames to features: the appearance of things, and motion."""
+"""Features of frames and boxes: appearance (networks), motion (optical flow), bags of words."""

@@ -1,7 +1,6 @@
-"""Backbones: networks that turn frames into feature maps, by name.
+"""What a backbone is: a network that turns frames into feature maps.
 
-``lite0`` is built in and needs nothing but the core dependencies; ``resnet50`` (the paper's) and
-``hf:MODEL`` (any vision transformer of the Hugging Face hub) need an extra.
+A new backbone is one file with a class that fits `Backbone`, and one line in ``registry.py``.
 """
 
 from __future__ import annotations
@@ -15,14 +14,11 @@ import numpy.typing as npt
 
 from objectstates.base.errors import SettingError
 
-Images = npt.NDArray[np.uint8]
-"""(B, H, W, 3) RGB frames of one size."""
+Image = npt.NDArray[np.uint8]  # (H, W, 3) RGB
 
-Image = npt.NDArray[np.uint8]
-"""(H, W, 3) RGB."""
+Images = npt.NDArray[np.uint8]  # (B, H, W, 3) RGB frames of one size
 
-Frames = Sequence[Image] | Images
-"""Frames of one size, apart or in one array."""
+Frames = Sequence[Image] | Images  # frames of one size, as a list or in one array
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +36,34 @@ class FeatureMap:
     size: tuple[int, int]
 
 
-class Look(Protocol):
-    """What a backbone saw in a batch of B frames; keeps its maps for as long as it lives.
+class FeatureMaps(Protocol):
+    """The feature maps of a batch of B frames, kept until the boxes in the frames are known.
 
-    The network may still be at work on the frames: what is asked of a look waits for it.
+    The network may still be running on the frames; every method waits for it.
     """
 
-    def frames(self) -> npt.NDArray[np.float32]:
-        """(B, D) frames as wholes, from the coarsest map, see `roi.describe_frames`."""
+    def describe_frames(self) -> npt.NDArray[np.float32]:
+        """(B, D) features of whole frames, from the coarsest map."""
 
     def cells(self) -> npt.NDArray[np.float16]:
         """(B, h * w, C) all cells of the finest map that boxes are described by."""
 
-    def boxes(
+    def describe_boxes(
         self, boxes: Sequence[npt.NDArray[np.floating]], *, context: float = ...
     ) -> list[npt.NDArray[np.float32]]:
-        """For each frame its (n, 4) boxes as (n, D), see `roi.describe_boxes`; n may be 0."""
+        """(n, D) features of the (n, 4) boxes of each frame; n may be 0."""
 
 
 class Backbone(Protocol):
-    """A network that describes frames at one or several resolutions in one pass."""
+    """A network that describes frames at one or several resolutions in one run."""
 
     @property
     def name(self) -> str:
-        """The spec it was loaded by."""
+        """The name it was loaded by."""
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the numbers it gives may change; a key for caches."""
+        """Part of cache keys: changes whenever the features may change."""
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -79,52 +75,13 @@ class Backbone(Protocol):
 
     @property
     def appearance_strides(self) -> tuple[int, ...]:
-        """The maps that tell the states of an object apart best; a subset of ``strides``."""
+        """The maps that separate the states of an object best; a subset of ``strides``."""
 
     def maps(self, images: Images) -> tuple[FeatureMap, ...]:
         """Maps of a batch of frames, in the order of ``strides``, in host memory."""
 
-    def look(self, frames: Frames) -> Look:
-        """The same, kept where they are computed, to describe boxes once these are known.
-
-        The frames are their owner's again when this returns.
-        """
-
-
-def load_backbone(
-    spec: str = "lite0",
-    device: str = "cpu",
-    *,
-    strides: Sequence[int] | None = None,
-    threads: int = 1,
-) -> Backbone:
-    """Load the backbone that ``spec`` names.
-
-    spec : ``lite0``, ``resnet50``, or ``hf:MODEL`` with a model's name on the hub or its folder.
-    device : where torch backbones run: ``cpu``, ``cuda``, ``cuda:1``. ``lite0`` runs on the CPU.
-    strides : the maps wanted, if not all; leaving out the coarse ones of ``lite0`` saves their
-        time.
-    threads : on the CPU; one, because videos are processed one per core.
-    """
-    if spec == "lite0":
-        from objectstates.features.lite0 import Lite0
-
-        if device != "cpu":
-            raise SettingError(f"lite0 runs on the CPU, not on {device!r}: use --device cpu")
-        return Lite0(tuple(strides) if strides is not None else Lite0.STRIDES, threads)
-    if spec == "resnet50":
-        from objectstates.features.torch_backbones import resnet50
-
-        backbone: Backbone = resnet50(device, threads)
-    elif spec.startswith("hf:") and len(spec) > 3:
-        from objectstates.features.torch_backbones import hub_model
-
-        backbone = hub_model(spec.removeprefix("hf:"), device, threads)
-    else:
-        raise SettingError(f"no backbone {spec!r}: choose lite0, resnet50 or hf:MODEL")
-    if strides is not None and tuple(strides) != backbone.strides:
-        raise SettingError(f"backbone {spec} has strides {backbone.strides}, not {tuple(strides)}")
-    return backbone
+    def device_maps(self, frames: Frames) -> FeatureMaps:
+        """The same, left on the device that computed them; the frames may then be overwritten."""
 
 
 def at_strides(maps: Sequence[FeatureMap], strides: Sequence[int]) -> tuple[FeatureMap, ...]:
@@ -133,7 +90,7 @@ def at_strides(maps: Sequence[FeatureMap], strides: Sequence[int]) -> tuple[Feat
 
 
 def check_images(images: Images) -> None:
-    """Refuse what is not a batch of RGB frames, before a network gives nonsense for it."""
+    """Raise unless this is a batch of RGB frames."""
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3 or 0 in images.shape:
         raise SettingError(
             f"a backbone takes (B, H, W, 3) uint8 RGB frames, not {images.shape} {images.dtype}"
@@ -141,7 +98,7 @@ def check_images(images: Images) -> None:
 
 
 def padded(images: Images, multiple: int, fill: int) -> Images:
-    """Extend frames at the bottom and right to whole multiples of ``multiple`` pixels."""
+    """Pad frames at the bottom and right to whole multiples of ``multiple`` pixels."""
     count, height, width, _ = images.shape
     if height % multiple == 0 and width % multiple == 0:
         return np.ascontiguousarray(images)

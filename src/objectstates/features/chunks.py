@@ -1,7 +1,4 @@
-"""Chunks: a clip cut into equal stretches, each described over a longer window around it.
-
-The paper's 10 and 30 frames, in seconds at its 25 frames a second, whatever a video's own rate.
-"""
+"""Chunks: equal parts of a clip, each described by averages over a longer window around it."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-CHUNK_SECONDS = 0.4
-WINDOW_SECONDS = 1.2
+CHUNK_SECONDS = 0.4  # the paper's 10 frames at 25 per second
+WINDOW_SECONDS = 1.2  # the paper's 30 frames
 
 
 def chunk_intervals(start: float, end: float, *, seconds: float = CHUNK_SECONDS) -> Floats:
@@ -32,7 +29,7 @@ def chunk_intervals(start: float, end: float, *, seconds: float = CHUNK_SECONDS)
     """
     if not (np.isfinite([start, end]).all() and start < end and seconds > 0):
         raise SettingError(f"cannot cut [{start}, {end}) s into chunks of {seconds} s")
-    # Frame times are sums of fractions: half a chunk, to a microsecond, is half a chunk.
+    # Frame times have rounding errors: compare to a microsecond.
     n = max(1, int((end - start) / seconds + 0.5 + 1e-6))
     edges = np.append(start + np.arange(n) * seconds, end)
     return np.stack([edges[:-1], edges[1:]], axis=1)
@@ -41,8 +38,7 @@ def chunk_intervals(start: float, end: float, *, seconds: float = CHUNK_SECONDS)
 def chunk_windows(times: Floats, chunks: Floats, *, window: float = WINDOW_SECONDS) -> Ints:
     """Which samples describe each chunk: (T, 2) first and one past the last index into ``times``.
 
-    Those within ``window`` seconds centred on the chunk, half-open; fewer at the clip's edges, and
-    none where there are none.
+    Those within ``window`` seconds centred on the chunk, half-open; there may be none.
 
     times : (n,) sorted.
     chunks : (T, 2) as :func:`chunk_intervals` gives them.
@@ -50,7 +46,7 @@ def chunk_windows(times: Floats, chunks: Floats, *, window: float = WINDOW_SECON
     if (np.diff(times) < 0).any():
         raise SettingError("the times of samples must not decrease")
     middles = chunks.mean(axis=1)
-    # Frame times carry rounding errors: one on a window's edge, to a microsecond, is on it.
+    # Frame times have rounding errors: compare to a microsecond.
     first = np.searchsorted(times, middles - window / 2 - 1e-6)
     last = np.searchsorted(times, middles + window / 2 - 1e-6)
     return np.stack([first, last], axis=1).astype(np.int64)
@@ -65,26 +61,27 @@ def chunk_averages(
 ) -> Floats32:
     """Average samples over the window of each chunk: (T, d) from ``values`` (n, d) at ``times``.
 
-    Where a gap leaves a window empty the nearest sample stands in. Zero when there is no sample at
-    all, as for the motion in a single frame.
+    An empty window takes the nearest sample. Zero if there is no sample at all, as for the motion
+    of a single frame.
     """
     averages = np.zeros((len(chunks), values.shape[1]), np.float32)
     if len(times) == 0:
         return averages
     for row, (first, last) in enumerate(chunk_windows(times, chunks, window=window)):
+        samples = slice(first, last)
         if first == last:
-            first = int(np.abs(times - chunks[row].mean()).argmin())
-            last = first + 1
-        averages[row] = values[first:last].mean(axis=0, dtype=np.float64)
+            nearest = int(np.abs(times - chunks[row].mean()).argmin())
+            samples = slice(nearest, nearest + 1)
+        averages[row] = values[samples].mean(axis=0, dtype=np.float64)
     return averages
 
 
 class ChunkAverages:
-    """`chunk_averages` of samples that come in the order of time and are not kept.
+    """`chunk_averages` of a stream of samples in the order of time.
 
-    start : seconds; where the clip begins.
-    size : numbers in a sample.
-    folder : where the averages lie, see `Rows`.
+    start : seconds; start of the clip.
+    size : length of a sample.
+    folder : of the table of averages, see `Rows`.
     """
 
     def __init__(self, start: float, size: int, folder: Path | None = None) -> None:
@@ -97,17 +94,17 @@ class ChunkAverages:
         self._times.append(time)
         self._values.append(value)
 
-    def settle(self) -> None:
-        """Average the chunks whose windows are over, and forget what no other window needs."""
+    def close(self) -> None:
+        """Average the chunks whose windows are over, and drop samples that no other needs."""
         if not self._times or self._times[-1] <= self.start:
             return
-        # The last of these is not as it will be, but its window is never over.
+        # The last of these may still become longer, but its window is never over.
         chunks = chunk_intervals(self.start, self._times[-1])[len(self._averages) :]
         ends = chunks.mean(axis=1) + WINDOW_SECONDS / 2
         over = chunks[: int(np.searchsorted(ends, self._times[-1]))]
         self._average(over)
         first = chunks[len(over), 0] - WINDOW_SECONDS / 2
-        # One more: where a window is empty, the nearest sample stands in for it.
+        # Keep one more: an empty window takes the nearest sample.
         unneeded = int(np.searchsorted(self._times, first)) - 1
         if unneeded > 0:
             del self._times[:unneeded], self._values[:unneeded]

@@ -1,9 +1,8 @@
 """Bags of words: a codebook learned on a sample of descriptors, and histograms of its words.
 
-The sample does not depend on who found which descriptors, nor when. Every descriptor has a rank,
-a hash of (seed, clip, its index in the clip), and those of lowest rank are kept, in order of rank:
-a uniform sample, bounded, and the same however clips are spread over processes or merged.
-k-means then runs on one thread, because sums over threads depend on their number.
+Every descriptor has a rank, a hash of (seed, clip, its index in the clip), and those of lowest rank
+are kept, in order of rank: a uniform sample of bounded size, independent of how clips are spread
+over processes. k-means runs on one thread, for sums over threads depend on their number.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +51,7 @@ def sample_descriptors(
 def merge_samples(
     samples: Iterable[DescriptorSample], *, size: int = SAMPLE_SIZE
 ) -> DescriptorSample:
-    """The sample that one pass over everything would have taken. Samples must not overlap."""
+    """The sample of the union of disjoint sets of descriptors, from their samples."""
     parts = list(samples)
     if not parts:
         raise CorpusError("there is no sample of descriptors to merge")
@@ -64,15 +62,9 @@ def merge_samples(
 
 @dataclass(frozen=True, slots=True)
 class Codebook:
-    """Words, and how bags of them are normalised.
-
-    centres : (K, d) a descriptor's word is the nearest.
-    prior : how many descriptors a bag must have for half the weight of a full one. With 0 all
-        bags weigh the same, be it a hundred trajectories or a stray one.
-    """
+    """centres : (K, d) of the words; the word of a descriptor is the nearest."""
 
     centres: Floats32
-    prior: float = 0.0
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -87,60 +79,34 @@ class Codebook:
         return words
 
     def histogram(self, words: Ints) -> Floats32:
-        """A bag of n words as (K,) square roots of count / (n + prior).
+        """A bag of words as (K,) square roots of frequencies; zero without words.
 
-        Its squared length is n / (n + prior): 0 without words, towards 1 with many. The root makes
-        dot products of bags Hellinger similarities.
+        The root makes dot products of bags Hellinger similarities.
         """
         counts = np.bincount(words, minlength=len(self))
-        return np.sqrt(counts / max(len(words) + self.prior, 1.0)).astype(np.float32)
-
-    def encode(self, descriptors: Floats32) -> Floats32:
-        """The :meth:`histogram` (K,) of descriptors (n, d)."""
-        return self.histogram(self.words(descriptors))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write plain arrays, npz; the same codebook gives the same bytes."""
-        with open(path, "wb") as file:
-            np.savez(file, centres=self.centres, prior=np.float64(self.prior))
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Codebook:
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                centres = np.asarray(arrays["centres"], np.float32)
-                prior = float(arrays["prior"])
-        except (OSError, EOFError, KeyError, ValueError, TypeError) as error:
-            raise CorpusError(f"{path} is not a codebook: {error}") from error
-        if centres.ndim != 2:
-            raise CorpusError(f"{path} is not a codebook: its centres are {centres.shape}")
-        return cls(centres, prior)
+        return np.sqrt(counts / max(len(words), 1.0)).astype(np.float32)
 
 
-def learn_codebook(
-    sample: DescriptorSample, n_words: int, *, prior: float = 0.0, seed: int = 0
-) -> Codebook:
+def learn_codebook(sample: DescriptorSample, n_words: int, *, seed: int = 0) -> Codebook:
     """Cluster the sample by mini-batch k-means. Fewer distinct descriptors make fewer words."""
-    if n_words < 1 or prior < 0:
-        raise SettingError(
-            f"a codebook needs at least a word and no negative prior: {n_words}, {prior}"
-        )
+    if n_words < 1:
+        raise SettingError(f"`n_words` must be at least 1, not {n_words}")
     if len(sample) == 0:
         raise CorpusError("there are no descriptors to learn a codebook from: nothing moves?")
-    # Importing scikit-learn takes a second that nobody else should wait for.
+    # Importing scikit-learn takes a second.
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 
     if len(sample) <= 2 * n_words:
         distinct = np.unique(sample.rows, axis=0)
         if len(distinct) <= n_words:
-            return Codebook(distinct, prior)
+            return Codebook(distinct)
     model = MiniBatchKMeans(
         n_words, batch_size=4096, n_init=1, max_iter=30, random_state=seed, reassignment_ratio=0.0
     )
     with threadpool_limits(1):
         model.fit(sample.rows)
-    return Codebook(np.asarray(model.cluster_centers_, np.float32), prior)
+    return Codebook(np.asarray(model.cluster_centers_, np.float32))
 
 
 def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

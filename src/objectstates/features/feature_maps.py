@@ -1,9 +1,9 @@
-"""What a backbone saw in frames, kept until the boxes in them are known.
+"""Feature maps kept in host memory until the boxes in the frames are known.
 
-Tracks are linked in both directions, so where an object was in a frame is known seconds after the
-frame went through the network. A `Look` (see `backbones`) keeps the maps for that long, in half
-precision, where they were computed, and only vectors leave it. `HostLook` keeps them as numpy
-arrays; `torch_looks` has the one whose maps stay on a GPU.
+Tracks are linked in both directions, so the boxes of a frame are known seconds after the frame went
+through the network. `FeatureMaps` (see ``backbones.py``) keeps the maps for that long, in half
+precision, where they were computed, and gives out vectors only. Here they are numpy arrays;
+``torch_feature_maps.py`` keeps them on a GPU.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.choices import BOX_CONTEXT
 from objectstates.features.backbones import FeatureMap, at_strides
 from objectstates.features.roi_pooling import (
-    CONTEXT,
     GRID,
     Boxes,
     Features,
@@ -29,45 +29,46 @@ HALF_MAX = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True, eq=False)
-class HostLook:
-    """Maps in host memory.
+class HostFeatureMaps:
+    """`FeatureMaps` in host memory.
 
-    kept : the maps that boxes are described by, in half precision.
-    whole : (B, D) float32, the frames as wholes.
+    levels : the maps that boxes are described by, in half precision.
+    frames : (B, D) float32 features of whole frames.
     """
 
-    kept: tuple[FeatureMap, ...]
-    whole: Features
+    levels: tuple[FeatureMap, ...]
+    frames: Features
 
     @classmethod
     def of(cls, maps: Sequence[FeatureMap], strides: Sequence[int]) -> Self:
-        """Keep the maps of some strides, and what the coarsest says of whole frames."""
-        kept = tuple(_halved(level) for level in at_strides(maps, strides))
-        return cls(kept, describe_frames(maps[-1:]))
+        """Keep the maps of some strides, and the features of whole frames in the coarsest map."""
+        levels = tuple(_to_half(level) for level in at_strides(maps, strides))
+        return cls(levels, describe_frames(maps[-1:]))
 
-    def frames(self) -> Features:
-        return self.whole
+    def describe_frames(self) -> Features:
+        return self.frames
 
     def cells(self) -> npt.NDArray[np.float16]:
-        values = self.kept[0].values
+        values = self.levels[0].values
         return np.asarray(values.reshape(len(values), -1, values.shape[-1]), np.float16)
 
-    def boxes(self, boxes: Sequence[Boxes], *, context: float = CONTEXT) -> list[Features]:
-        length = GRID**2 * sum(level.values.shape[-1] for level in self.kept)
+    def describe_boxes(
+        self, boxes: Sequence[Boxes], *, context: float = BOX_CONTEXT
+    ) -> list[Features]:
+        length = GRID**2 * sum(level.values.shape[-1] for level in self.levels)
         out = [np.empty((0, length), np.float32)] * len(boxes)
-        for index, found in enumerate(boxes):
-            if len(found):
-                maps = [_single(level, index) for level in self.kept]
-                (out[index],) = describe_boxes(maps, [found], context=context)
+        for index, frame_boxes in enumerate(boxes):
+            if len(frame_boxes):
+                maps = [_single(level, index) for level in self.levels]
+                (out[index],) = describe_boxes(maps, [frame_boxes], context=context)
         return out
 
 
-def _halved(level: FeatureMap) -> FeatureMap:
-    """In half precision, which is enough to keep."""
+def _to_half(level: FeatureMap) -> FeatureMap:
     values = np.clip(level.values, -HALF_MAX, HALF_MAX)
     return replace(level, values=values.astype(np.float16))
 
 
 def _single(level: FeatureMap, index: int) -> FeatureMap:
-    """One frame of a map, in the precision that is computed in."""
+    """One frame of a map, in single precision."""
     return replace(level, values=level.values[index : index + 1].astype(np.float32))

@@ -1,15 +1,15 @@
-"""Dense optical flow between successive frames, and the part of it that is not the camera's.
+"""Dense optical flow between successive frames, with and without the camera's motion.
 
-As in improved dense trajectories (Wang & Schmid, Action recognition with improved trajectories,
-ICCV 2013) the camera's motion is a homography between the frames, estimated by RANSAC and taken out
-of the flow. Here the correspondences are corners spread evenly over the frame, the flow followed at
-each and refined by Lucas-Kanade to a few hundredths of a pixel, so that neither a textured
-foreground nor the flow's own smoothness has more say than its area.
+As in improved dense trajectories (Wang & Schmid, ICCV 2013) the camera's motion is a homography
+between the frames, estimated by RANSAC and subtracted from the flow. The correspondences are
+corners spread evenly over the frame, moved by the flow and refined by Lucas-Kanade to a few
+hundredths of a pixel, so that neither a textured foreground nor smooth flow weighs more than its
+area.
 
-A hand or an object may fill most of the frame and be the largest rigid motion in it. So several
-candidate motions are compared: the camera at rest, the largest consensus, and the largest among
-what that leaves. Background surrounds, hence a corner's vote grows towards the frame's border; and
-cameras rest or move slowly more often than not, hence rest wins unless clearly outvoted.
+A hand or an object may fill most of the frame and be the largest rigid motion in it. So three
+candidates are compared: a static camera, the largest consensus, and the largest among the outliers
+of that. Background surrounds, hence the vote of a corner grows towards the frame's border; and most
+cameras are static or slow, hence a static one wins unless clearly outvoted.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Floats32 = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 
 CORNER_SPACING = 16  # working pixels between the corners that vote on the camera's motion
-MIN_TEXTURE = 1e-3  # share of the frame's best corner below which a place cannot be followed
-MIN_CORNERS = 20  # fewer, or fewer inliers, and the camera's motion is not known
+MIN_TEXTURE = 1e-3  # of the frame's best corner; cannot be tracked below
+MIN_CORNERS = 20  # fewer, or fewer inliers: the camera's motion is unknown
 RANSAC_ERROR = 0.6  # working pixels
-REST_ERROR = 0.2  # working pixels; a slower camera counts as resting
-REST_BONUS = 2.0  # rest wins against a motion with up to this many times its votes
-MAX_STRETCH = 0.25  # of a frame side, between any two frame corners' motions; more is a misfit
-SMALLEST_SIDE = 16  # pixels; the flow needs a few, smaller frames are padded
+STATIC_ERROR = 0.2  # working pixels; a slower camera counts as static
+STATIC_BONUS = 2.0  # a static camera wins against up to this many times its votes
+MAX_STRETCH = 0.25  # of a frame side, difference of two frame corners' motions; more is a wrong fit
+SMALLEST_SIDE = 16  # pixels; smaller frames are padded for the flow
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,18 @@ class FlowStep:
 
     Pixels are those of the working size, (h, w); ``scale`` is (x, y) working per source pixels.
 
-    gray : (h, w) the frame at ``start``, and ``texture`` (h, w) its smaller eigenvalue of the
-        gradient matrix, by which corners are told from blank places.
+    texture : (h, w) smaller eigenvalue of the gradient matrix of the frame at ``start``, which is
+        large at corners.
     flow : (h, w, 2) x and y displacement of every pixel.
-    motion : (h, w, 2) the same with the camera's part removed.
-    camera : (3, 3) homography that takes background from ``start`` to ``end``.
-    support : share of the votes for that motion; low at a cut, and 0 when too few corners could
-        be followed to say. The camera is then taken to rest.
+    motion : (h, w, 2) the same without the camera's motion.
+    camera : (3, 3) homography of the background from ``start`` to ``end``.
+    support : fraction of the votes for that homography; low at a cut, and 0 if too few corners
+        could be tracked. The camera is then taken to be static.
     """
 
     start: float
     end: float
     scale: tuple[float, float]
-    gray: Gray
     texture: Floats32
     flow: Floats32
     motion: Floats32
@@ -68,20 +67,20 @@ class FlowStep:
 
 
 class FlowEstimator:
-    """Frames in, one at a time; the motion between successive ones out.
+    """From frames, one at a time, to the motion between successive ones.
 
-    Only the previous frame is kept. Feed frames some 25 times a second: several times more often
-    only costs time, and slow motion drowns in the flow's error of about a twentieth of a pixel.
+    Only the previous frame is kept. About 25 frames a second are best: at several times more, slow
+    motion is below the flow's error of about a twentieth of a pixel.
 
     max_side : frames are shrunk so that their longer side has at most this many pixels.
     """
 
     def __init__(self, *, max_side: int = 320) -> None:
         if max_side < SMALLEST_SIDE:
-            raise SettingError(f"max_side is {max_side}; it must be at least {SMALLEST_SIDE}")
+            raise SettingError(f"`max_side` is {max_side}; it must be at least {SMALLEST_SIDE}")
         self.max_side = max_side
-        # Between OpenCV's "fast" and "medium": their flow at half the resolution, not a quarter,
-        # without the variational refinement, which halves the speed and gains nothing we measured.
+        # Between OpenCV's "fast" and "medium": flow at half the resolution, not a quarter, without
+        # variational refinement, which halved the speed and gained nothing measurable.
         self._dis = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
         self._dis.setFinestScale(1)
         self._dis.setPatchStride(4)
@@ -90,14 +89,14 @@ class FlowEstimator:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the previous frame: the next one begins a new shot."""
+        """Drop the previous frame: the next one begins a new shot."""
         self._before: Gray | None = None
         self._time = -np.inf
 
     def update(self, time: float, gray: Gray) -> FlowStep | None:
-        """Take the (H, W) frame shown at ``time``; None after the first frame of a shot.
+        """Motion to the (H, W) frame at ``time``; None for the first frame of a shot.
 
-        A frame of another size than the one before it begins a new shot.
+        A frame of another size begins a new shot.
         """
         if not time > self._time:
             raise SettingError(f"the frame at {time} s follows the one at {self._time} s")
@@ -115,7 +114,6 @@ class FlowEstimator:
             start=start,
             end=time,
             scale=(width / gray.shape[1], height / gray.shape[0]),
-            gray=before,
             texture=texture,
             flow=flow,
             motion=_without_camera(flow, np.asarray(np.linalg.inv(camera), np.float64)),
@@ -127,19 +125,19 @@ class FlowEstimator:
 def estimate_camera(
     origin: Floats32, target: Floats32, size: tuple[int, int]
 ) -> tuple[Floats, float]:
-    """The homography (3, 3) that the background follows, and its share of the votes.
+    """The homography (3, 3) of the background, and its fraction of the votes.
 
     origin, target : (n, 2) corresponding points of the two frames.
     size : width and height of the frames.
     """
-    rest: Floats = np.eye(3)
+    static: Floats = np.eye(3)
     if len(origin) < MIN_CORNERS:
-        return rest, 0.0
+        return static, 0.0
     middle = (np.array(size) - 1) / 2
     votes = np.abs((origin - middle) / middle).max(axis=1) + 1e-3
 
-    best = rest
-    most = REST_BONUS * _votes(rest, origin, target, votes, REST_ERROR)
+    best = static
+    most = STATIC_BONUS * _votes(static, origin, target, votes, STATIC_ERROR)
     undecided = np.ones(len(origin), bool)
     for _ in range(2):
         if undecided.sum() < MIN_CORNERS or votes[undecided].sum() <= most:
@@ -184,7 +182,7 @@ def _dense_flow(dis: cv2.DISOpticalFlow, before: Gray, after: Gray) -> Floats32:
 def _correspondences(
     before: Gray, after: Gray, texture: Floats32, flow: Floats32
 ) -> tuple[Floats32, Floats32]:
-    """The best corner of every square of the frame, and where it is in the next frame, (n, 2)."""
+    """The best corner of every square of the frame, and its position in the next, (n, 2) each."""
     height, width = before.shape
     side = CORNER_SPACING
     rows, columns = height // side, width // side
@@ -214,9 +212,9 @@ def _correspondences(
 
 
 def _consensus(origin: Floats32, target: Floats32) -> Floats | None:
-    """The homography (3, 3) that most of the correspondences agree on."""
+    """The homography (3, 3) of most correspondences, by RANSAC."""
     found, _ = cv2.findHomography(origin, target, cv2.RANSAC, RANSAC_ERROR, maxIters=250)
-    # The stubs don't say that OpenCV gives None when it finds nothing.
+    # None if nothing is found, contrary to the stubs.
     return None if found is None else np.asarray(found, np.float64)
 
 
@@ -232,7 +230,7 @@ def _votes(
 
 
 def _plausible(homography: Floats, size: tuple[int, int]) -> bool:
-    """Whether it moves the frame's four corners nearly alike, as a camera does in a moment."""
+    """Whether it moves the frame's four corners by nearly the same, as a camera does."""
     width, height = size
     corners = np.array([[0, 0], [width, 0], [0, height], [width, height]], np.float64)
     depth = corners @ homography[2, :2] + homography[2, 2]
@@ -244,7 +242,7 @@ def _plausible(homography: Floats, size: tuple[int, int]) -> bool:
 
 @compiled
 def _without_camera(flow: Floats32, inverse: Floats) -> Floats32:
-    """Each displacement as a resting camera sees it: ``inverse`` brings back where it ends."""
+    """Displacements seen by a static camera: ``inverse`` is that of the camera's homography."""
     height, width, _ = flow.shape
     motion = np.empty_like(flow)
     for y in range(height):

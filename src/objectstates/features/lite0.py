@@ -2,10 +2,10 @@
 
 The network (Tan & Le, ICML 2019, without squeeze-and-excitation and with ReLU6) was trained in
 TensorFlow, whose "same" padding of a strided convolution is one more below and right than above
-and left. Frames are extended to whole multiples of the coarsest stride, so the padding, and with
-it the place a cell looks at, is the same for every size of frame. Kernels have learned to make up
-for the lopsided padding: a small change of the image moves the features around the *middle* of the
-cell, so cells are taken to lie where they nominally do.
+and left. Frames are padded to whole multiples of the coarsest stride, so the padding, and with it
+the position of a cell, is the same for every frame size. The kernels compensate for the asymmetric
+padding: a small change of the image changes the features around the *middle* of the cell, so cells
+are taken to lie at their nominal positions.
 """
 
 from __future__ import annotations
@@ -13,34 +13,45 @@ from __future__ import annotations
 import hashlib
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
-from objectstates.base.cache import cache_folder, write_atomically
+from objectstates.base.cache import cache_folder
 from objectstates.base.errors import SettingError
+from objectstates.base.onnx_utils import GraphBuilder, inference_session
+from objectstates.base.storage import write_atomically
 from objectstates.features import lite0_weights
 from objectstates.features.backbones import FeatureMap, Frames, Images, check_images, padded
-from objectstates.features.feature_maps import HostLook
+from objectstates.features.feature_maps import HostFeatureMaps
 
-if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
+GRAPH_VERSION = 1  # raise it when the maps computed from the same weights change
 
-GRAPH_VERSION = 1
-"""Raise it when the graph built from the same weights changes."""
+FINGERPRINT = f"lite0-{GRAPH_VERSION}-{lite0_weights.SHA256[:16]}"
+
+FINE_STRIDES = (8, 16)  # strides of the maps that the few-shot detector works on
 
 _MEAN, _SCALE = 127, 128
-"""Input is (x - 127) / 128, so frames extended by 127 are extended by zeros."""
+"""Input is (x - 127) / 128, so frames padded with 127 are padded with zeros."""
 
 _BN_EPSILON = 1e-3
 
-_STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))
-"""Number of blocks, and stride of the first, of each stage."""
+_BLOCKS = [
+    (stride if repeat == 0 else 1, repeat > 0)
+    for repeats, stride in ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))
+    for repeat in range(repeats)
+]
+"""Stride, and whether there is a residual connection, of each block."""
 
-_LEVEL_AFTER_BLOCK = {4: 8, 10: 16}
-"""The last block at a stride; stride 32 is taken after the head."""
+_BLOCKS_UP_TO = {8: 5, 16: 11, 32: len(_BLOCKS)}
+"""Blocks before the map of a stride; stride 32 is taken after the head."""
+
+_BORDER = 4
+"""Cells of stride 8 that depend on the padding at a side of the frame, at most: the receptive
+field of kernels 3, 3, 3, 3, 5, 5 at strides 2 to 8."""
+
+Margins = tuple[int, int]
 
 _log = logging.getLogger(__name__)
 
@@ -53,20 +64,15 @@ class Lite0:
 
     STRIDES: ClassVar[tuple[int, ...]] = (8, 16, 32)
     CHANNELS: ClassVar[dict[int, int]] = {8: 40, 16: 112, 32: 1280}
+    name = "lite0"
+    fingerprint = FINGERPRINT
 
     def __init__(self, strides: tuple[int, ...] = STRIDES, threads: int = 1) -> None:
         if not strides or any(s not in self.STRIDES for s in strides):
-            raise SettingError(f"backbone lite0 has strides {self.STRIDES}, not {strides}")
+            raise SettingError(f"`strides`: backbone lite0 has {self.STRIDES}, not {strides}")
         self.strides = tuple(sorted(set(strides)))
-        self._session = _session(cached_graph(self.strides), threads)
-
-    @property
-    def name(self) -> str:
-        return "lite0"
-
-    @property
-    def fingerprint(self) -> str:
-        return f"lite0-{GRAPH_VERSION}-{lite0_weights.SHA256[:16]}"
+        self._threads = threads
+        self._sessions = {(0, 0): inference_session(cached_graph(self.strides), threads)}
 
     @property
     def channels(self) -> tuple[int, ...]:
@@ -74,68 +80,77 @@ class Lite0:
 
     @property
     def appearance_strides(self) -> tuple[int, ...]:
-        """Strides 16 and 32 together told states apart better than any one, or all three."""
+        """Strides 16 and 32 together separated states better than any one, or all three."""
         return tuple(s for s in self.strides if s > 8) or self.strides
 
     def maps(self, images: Images) -> tuple[FeatureMap, ...]:
-        names = [_map_name(s) for s in self.strides]
-        size = (images.shape[1], images.shape[2])
-        return tuple(
-            FeatureMap(values, stride, size)
-            for values, stride in zip(self._run(names, images), self.strides, strict=True)
-        )
+        values = self._run([_map_name(s) for s in self.strides], images)
+        return _feature_maps(values, self.strides, images)
 
-    def look(self, frames: Frames) -> HostLook:
-        return HostLook.of(self.maps(np.stack(list(frames))), self.appearance_strides)
+    def device_maps(self, frames: Frames) -> HostFeatureMaps:
+        return HostFeatureMaps.of(self.maps(np.stack(list(frames))), self.appearance_strides)
 
-    def pooled(self, images: Images) -> npt.NDArray[np.float32]:
-        """(B, 1280) mean over the cells of stride 32: what the classifier sees."""
-        return self._run(["pooled"], images)[0]
+    def device_and_fine_maps(
+        self, frames: Frames
+    ) -> tuple[HostFeatureMaps, tuple[FeatureMap, ...]]:
+        """`device_maps`, and the same numbers as ``Lite0(FINE_STRIDES).maps``, by one run a frame.
 
-    def logits(self, images: Images) -> npt.NDArray[np.float32]:
-        """(B, 1000) scores of the ImageNet classes; it was made for 224 x 224 pixels."""
-        return self._run(["logits"], images)[0]
-
-    def _run(self, names: list[str], images: Images) -> list[npt.NDArray[np.float32]]:
-        """Frame by frame: faster than a batch on a CPU, and a frame's numbers never depend on the
-        frames beside it.
+        The two pad frames to multiples of 32 and of 16 pixels. Where these differ, so do the maps
+        near the padding, and a graph is run that computes both. All strides are needed.
         """
+        images = np.stack(list(frames))
+        fine, coarse = FINE_STRIDES[-1], self.strides[-1]
+        bottom, right = (-(-n // fine) * fine % coarse for n in images.shape[1:3])
+        names = [_map_name(s) for s in self.strides]
+        names += [_map_name(s, fine=bool(bottom or right)) for s in FINE_STRIDES]
+        values = self._run(names, images, (bottom, right))
+        count = len(self.strides)
+        maps = _feature_maps(values[:count], self.strides, images)
+        fine_maps = _feature_maps(values[count:], FINE_STRIDES, images)
+        return HostFeatureMaps.of(maps, self.appearance_strides), fine_maps
+
+    def _run(
+        self, names: list[str], images: Images, margins: Margins = (0, 0)
+    ) -> list[npt.NDArray[np.float32]]:
+        """Frame by frame: faster than a batch on a CPU, and independent of the other frames."""
         check_images(images)
+        if margins not in self._sessions:
+            graph = cached_graph(self.strides, margins)
+            self._sessions[margins] = inference_session(graph, self._threads)
         frames = padded(images, self.strides[-1], _MEAN)
-        rows = [self._session.run(names, {"images": frame[None]}) for frame in frames]
+        rows = [self._sessions[margins].run(names, {"images": frame[None]}) for frame in frames]
         return [np.concatenate(column) for column in zip(*rows, strict=True)]
 
 
-def _session(graph: bytes, threads: int) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Threads that spin while they wait double the time of a pass when other processes are busy.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+def _feature_maps(
+    values: list[npt.NDArray[np.float32]], strides: tuple[int, ...], images: Images
+) -> tuple[FeatureMap, ...]:
+    size = (images.shape[1], images.shape[2])
+    return tuple(FeatureMap(v, stride, size) for v, stride in zip(values, strides, strict=True))
 
 
-def _map_name(stride: int) -> str:
-    return f"stride{stride}"
+def _map_name(stride: int, fine: bool = False) -> str:
+    return f"{'fine' if fine else 'stride'}{stride}"
 
 
-def cached_graph(strides: tuple[int, ...]) -> bytes:
-    """Return the ONNX model that gives ``strides``, built at the first call on this machine.
+def cached_graph(strides: tuple[int, ...], margins: Margins = (0, 0)) -> bytes:
+    """The ONNX model of `build_graph`, built at the first call on this machine.
 
     A cached file carries the digest of its content in its name: a damaged one is built anew.
     """
-    stem = "-".join(map(str, ("lite0", GRAPH_VERSION, lite0_weights.SHA256[:16], *strides)))
+    stem = "-".join(map(str, (FINGERPRINT, *strides)))
+    stem += "".join(f"+{margin}" for margin in margins) if any(margins) else ""
     folder = cache_folder()
     for path in sorted(folder.glob(f"{stem}.*.onnx")):
         with suppress(OSError):
             content = path.read_bytes()
             if path.suffixes[0] == f".{_digest(content)}":
                 return content
-    content = build_graph(lite0_weights.read_weights(), strides)
+    content = build_graph(lite0_weights.read_weights(), strides, margins)
     try:
         write_atomically(folder / f"{stem}.{_digest(content)}.onnx", content)
     except OSError as error:
-        _log.warning("lite0 is built anew each time, for its cache cannot be written: %s", error)
+        _log.warning("lite0 is built in every process: its cache cannot be written: %s", error)
     return content
 
 
@@ -143,81 +158,48 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def build_graph(weights: lite0_weights.Weights, strides: tuple[int, ...]) -> bytes:
-    """Write the network down to the coarsest of ``strides`` as an ONNX model.
+def build_graph(
+    weights: lite0_weights.Weights, strides: tuple[int, ...], margins: Margins = (0, 0)
+) -> bytes:
+    """The network down to the coarsest of ``strides`` as an ONNX model.
 
     Input: ``images`` (B, H, W, 3) uint8 RGB, H and W multiples of the coarsest stride. Outputs:
-    ``stride8`` and so on (B, h, w, C); with stride 32 also ``pooled`` (B, 1280) and ``logits``.
+    ``stride8`` and so on (B, h, w, C).
+
+    margins : rows and columns of pixels at the bottom and the right that are padding. If there
+        are any, the outputs ``fine8`` and ``fine16`` are the maps of the images without them.
     """
-    import onnx
-    from onnx import TensorProto, helper
+    from onnx import TensorProto
 
     graph = _Graph(weights)
     x = graph.add("Cast", "images", to=TensorProto.FLOAT)
     x = graph.add("Sub", x, graph.constant("mean", np.float32(_MEAN)))
     x = graph.add("Div", x, graph.constant("scale", np.float32(_SCALE)))
     x = graph.add("Transpose", x, perm=[0, 3, 1, 2])
-    x = graph.convolution(x, "_conv_stem", "_bn0", stride=2)
-    levels: dict[int, str] = {}
-    block = 0
-    for repeats, first_stride in _STAGES:
-        for repeat in range(repeats):
-            x = graph.block(x, f"_blocks.{block}.", first_stride if repeat == 0 else 1, repeat > 0)
-            if block in _LEVEL_AFTER_BLOCK:
-                levels[_LEVEL_AFTER_BLOCK[block]] = x
-            block += 1
-    x = graph.convolution(x, "_conv_head", "_bn1")
-    levels[32] = x
-
-    outputs = [
-        helper.make_tensor_value_info(_map_name(s), TensorProto.FLOAT, ["B", None, None, None])
-        for s in strides
-    ]
-    for s in strides:
-        graph.add("Transpose", levels[s], output=_map_name(s), perm=[0, 2, 3, 1])
-    if 32 in strides:
-        x = graph.add("GlobalAveragePool", x)
-        x = graph.add("Flatten", x, output="pooled")
-        classifier = [graph.constant(f"_fc.{k}", weights[f"_fc.{k}"]) for k in ("weight", "bias")]
-        graph.add("Gemm", x, *classifier, output="logits", transB=1)
-        for name, length in (("pooled", 1280), ("logits", 1000)):
-            outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", length]))
-
-    nodes = graph.ancestors([output.name for output in outputs])
-    used = {name for node in nodes for name in node.input}
-    images = helper.make_tensor_value_info("images", TensorProto.UINT8, ["B", "H", "W", 3])
-    constants = [tensor for name, tensor in graph.constants.items() if name in used]
-    model = helper.make_model(
-        helper.make_graph(nodes, "efficientnet-lite0", [images], outputs, constants),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-        producer_name="objectstates",
-    )
-    onnx.checker.check_model(model)
-    return bytes(model.SerializeToString(deterministic=True))
+    level8 = graph.level8(x)
+    level16 = graph.blocks(level8, 8, 16)
+    level32 = graph.convolution(graph.blocks(level16, 16, 32), "_conv_head", "_bn1")
+    levels = {_map_name(s): v for s, v in ((8, level8), (16, level16), (32, level32))}
+    wanted = [_map_name(s) for s in strides]
+    if any(margins):
+        fine8 = graph.fine_level8(x, level8, margins)
+        levels |= {_map_name(8, fine=True): fine8}
+        levels |= {_map_name(16, fine=True): graph.blocks(fine8, 8, 16)}
+        wanted += [_map_name(s, fine=True) for s in FINE_STRIDES]
+    for name in wanted:
+        graph.add("Transpose", levels[name], output=name, perm=[0, 2, 3, 1])
+    outputs = dict.fromkeys(wanted, (TensorProto.FLOAT, ("B", None, None, None)))
+    images = {"images": (TensorProto.UINT8, ("B", "H", "W", 3))}
+    return graph.model("efficientnet-lite0", images, outputs)
 
 
-class _Graph:
-    """Collects nodes and constants; every node has one output, named after its weights or count."""
+class _Graph(GraphBuilder):
+    """The layers of the network; maps are (B, C, H, W)."""
 
     def __init__(self, weights: lite0_weights.Weights) -> None:
+        super().__init__()
         self.weights = weights
-        self.nodes: list[NodeProto] = []
-        self.constants: dict[str, TensorProto] = {}
         self.limits = [self.constant(f"limit{v}", np.float32(v)) for v in (0, 6)]
-
-    def constant(self, name: str, value: npt.ArrayLike) -> str:
-        from onnx import numpy_helper
-
-        self.constants[name] = numpy_helper.from_array(np.array(value, order="C"), name)
-        return name
-
-    def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        from onnx import helper
-
-        output = output or f"{operator}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
-        return output
 
     def convolution(
         self, x: str, name: str, norm: str, stride: int = 1, activate: bool = True
@@ -244,20 +226,41 @@ class _Graph:
         )
         return self.add("Clip", x, *self.limits) if activate else x
 
-    def block(self, x: str, prefix: str, stride: int, residual: bool) -> str:
-        """Mobile inverted bottleneck: expand, filter each channel, project."""
-        y = x
-        if f"{prefix}_expand_conv.weight" in self.weights:
-            y = self.convolution(y, f"{prefix}_expand_conv", f"{prefix}_bn0")
-        y = self.convolution(y, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride)
-        y = self.convolution(y, f"{prefix}_project_conv", f"{prefix}_bn2", activate=False)
-        return self.add("Add", x, y) if residual else y
+    def level8(self, x: str) -> str:
+        """The map of stride 8 of normalised images."""
+        return self.blocks(self.convolution(x, "_conv_stem", "_bn0", stride=2), 0, 8)
 
-    def ancestors(self, outputs: list[str]) -> list[NodeProto]:
-        """Nodes that some output depends on, in order."""
-        needed, kept = set(outputs), []
-        for node in reversed(self.nodes):
-            if node.output[0] in needed:
-                needed.update(node.input)
-                kept.append(node)
-        return kept[::-1]
+    def blocks(self, x: str, stride: int, to: int) -> str:
+        """The blocks between the maps of two strides: expand, filter each channel, project."""
+        for block in range(_BLOCKS_UP_TO.get(stride, 0), _BLOCKS_UP_TO[to]):
+            prefix, (step, residual) = f"_blocks.{block}.", _BLOCKS[block]
+            y = x
+            if f"{prefix}_expand_conv.weight" in self.weights:
+                y = self.convolution(y, f"{prefix}_expand_conv", f"{prefix}_bn0")
+            y = self.convolution(y, f"{prefix}_depthwise_conv", f"{prefix}_bn1", step)
+            y = self.convolution(y, f"{prefix}_project_conv", f"{prefix}_bn2", activate=False)
+            x = self.add("Add", x, y) if residual else y
+        return x
+
+    def fine_level8(self, x: str, level8: str, margins: Margins) -> str:
+        """The map of stride 8 of images ``x`` without their margins, given that with them.
+
+        Only cells near the margins differ: those are computed again, from strips of the images
+        wide enough for their other borders not to matter.
+        """
+        pixels, cells = 8 * 2 * _BORDER, _BORDER
+        inner = x
+        for axis, margin in zip((2, 3), margins, strict=True):
+            inner = self.slice(inner, axis, 0, -margin) if margin else inner
+            level8 = self.slice(level8, axis, 0, -(margin // 8)) if margin else level8
+        for axis, margin in zip((2, 3), margins, strict=True):
+            if margin:
+                strip = self.level8(self.slice(inner, axis, -pixels, None))
+                strip = self.slice(strip, axis, -cells, None)
+                kept = self.slice(level8, axis, 0, -cells)
+                level8 = self.add("Concat", kept, strip, axis=axis)
+        return level8
+
+    def slice(self, x: str, axis: int, start: int, end: int | None) -> str:
+        bounds = (start, np.iinfo(np.int64).max if end is None else end, axis)
+        return self.add("Slice", x, *(self.constant(f"int{n}", np.array([n])) for n in bounds))

@@ -1,12 +1,12 @@
-"""Motion centred on the object: how much of it moves, and which way.
+"""Motion centred on the object: how much of it moves, and in which direction.
 
-The flow less the camera's motion is summarised in 3 x 3 cells of every box, slightly enlarged, in
-the object's own measures: box sizes per second, so that neither zoom nor frame rate matters.
+The flow without the camera's motion is summarised in 3 x 3 cells of every box, slightly enlarged,
+in units of box sizes per second, so that neither zoom nor frame rate matters.
 
-What tells a manipulation from a hand passing by is the share of the object that moves, far more
-than how fast: reaching is fast, and handling slow. So a pixel counts by a speed that saturates,
-v^2 / (v^2 + c^2), and the nine values of a cell are the share of it that moves, and that share
-again by direction. They lie in 0..1 and say how much; don't scale each row to unit length.
+What distinguishes a manipulation from a hand passing by is the fraction of the object that moves,
+far more than its speed: reaching is fast, and manipulating slow. So a pixel counts by a speed that
+saturates, v^2 / (v^2 + c^2), and the nine values of a cell are the fraction of it that moves, and
+that fraction by direction. They are absolute amounts in 0..1: do not scale rows to unit length.
 On simulated clips, neither mean speed, divergence nor curl added to these.
 """
 
@@ -18,6 +18,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base import geometry
+from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import SettingError
 from objectstates.base.jit import compiled
 from objectstates.features.flow import FlowStep
@@ -30,18 +32,16 @@ CELLS = 3  # across the enlarged box, in x and in y
 ORIENTATIONS = 8  # direction b is centred on b * 45 degrees, from x towards y (downwards)
 CELL_DIM = 1 + ORIENTATIONS
 OBJECT_MOTION_DIM = CELLS * CELLS * CELL_DIM + 1  # row, column, (moving, by direction); no box
-
-CONTEXT = 1.25  # of the box's sides; more lets in too much of the arm that reaches
 HALF_SPEED = 0.1  # box sizes per second at which a pixel counts half
-TYPICAL_OBJECT = 0.3  # of the frame, the size of an object when there is no box to say
+TYPICAL_OBJECT = 0.3  # size of an object relative to the frame, where there is no box
 STRIDE = 4  # working pixels per cell of the coarse grid
 
 
 @dataclass(frozen=True, slots=True)
 class MotionField:
-    """What is kept of a flow step until the boxes are known: 19 kB for a 320 x 240 frame.
+    """Summary of a flow step, kept until the boxes are known: 19 kB for a 320 x 240 frame.
 
-    velocity : (h, w, 2) on a coarse grid, camera removed, in source pixels per second.
+    velocity : (h, w, 2) on a coarse grid, without the camera's, in source pixels per second.
     size : width and height of the source frame in pixels.
     """
 
@@ -75,23 +75,23 @@ def object_motion(
     boxes: npt.ArrayLike,
     scores: npt.ArrayLike | None = None,
     *,
-    context: float = CONTEXT,
+    context: float = BOX_CONTEXT,
 ) -> Floats32:
-    """Describe the motion in and around the boxes of one moment, (82,).
+    """Describe the motion in and around the boxes at one time, (82,).
 
     Several boxes are averaged, weighted by their scores. Without any box (of positive score and
-    size) the whole frame stands in for one, and the last entry is 1 instead of 0.
+    size) the whole frame is taken as one, and the last entry is 1 instead of 0.
 
     boxes : (B, 4) x1, y1, x2, y2 in source pixels.
-    scores : (B,) not negative; all alike unless given.
+    scores : (B,) not negative; by default all equal.
     """
     corners = np.asarray(boxes, np.float64).reshape(-1, 4)
     weights = np.ones(len(corners)) if scores is None else np.asarray(scores, np.float64)
     if weights.shape != (len(corners),) or (weights < 0).any():
         raise SettingError(f"{len(corners)} boxes need as many scores, none negative: {weights}")
-    usable = (weights > 0) & (corners[:, 2] > corners[:, 0]) & (corners[:, 3] > corners[:, 1])
+    usable = (weights > 0) & (geometry.areas(corners) > 0)
     corners, weights = corners[usable], weights[usable]
-    sizes = np.sqrt((corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1]))
+    sizes = np.sqrt(geometry.areas(corners))
     descriptor = np.zeros(OBJECT_MOTION_DIM, np.float32)
     if len(corners) == 0:
         width, height = field.size
@@ -103,8 +103,7 @@ def object_motion(
     pixel = np.array([field.size[0] / columns, field.size[1] / rows])
     velocity = field.velocity.astype(np.float32)
     for corner, size, weight in zip(corners, sizes, weights / weights.sum(), strict=True):
-        middle, half = (corner[:2] + corner[2:]) / 2, (corner[2:] - corner[:2]) * context / 2
-        window = np.concatenate([(middle - half) / pixel, (middle + half) / pixel])
+        window = geometry.enlarge(corner, context) / np.tile(pixel, 2)
         descriptor[:-1] += weight * _cells(velocity, window, HALF_SPEED * size)
     return descriptor
 
@@ -117,13 +116,13 @@ def _overlap(low: float, high: float, k: int) -> float:
 
 @compiled
 def _cells(velocity: Floats32, window: Floats, half_speed: float) -> Floats:
-    """The shares of each cell of ``window`` (x1, y1, x2, y2 in grid pixels) that move.
+    """Moving fractions of each cell of ``window`` (x1, y1, x2, y2 in grid pixels).
 
-    What lies outside the frame counts as still.
+    Outside the frame nothing moves.
     """
     height, width, _ = velocity.shape
     across, down = (window[2] - window[0]) / CELLS, (window[3] - window[1]) / CELLS
-    shares = np.zeros((CELLS, CELLS, CELL_DIM))
+    moved = np.zeros((CELLS, CELLS, CELL_DIM))
     for row in range(CELLS):
         top, bottom = window[1] + row * down, window[1] + (row + 1) * down
         for column in range(CELLS):
@@ -136,7 +135,7 @@ def _cells(velocity: Floats32, window: Floats, half_speed: float) -> Floats:
                     moving *= _overlap(top, bottom, y) * _overlap(left, right, x) / (across * down)
                     place = (np.arctan2(v, u) / (2 * np.pi) % 1.0) * ORIENTATIONS
                     low = int(place)
-                    shares[row, column, 0] += moving
-                    shares[row, column, 1 + low % ORIENTATIONS] += moving * (1 - place + low)
-                    shares[row, column, 1 + (low + 1) % ORIENTATIONS] += moving * (place - low)
-    return shares.ravel()
+                    moved[row, column, 0] += moving
+                    moved[row, column, 1 + low % ORIENTATIONS] += moving * (1 - place + low)
+                    moved[row, column, 1 + (low + 1) % ORIENTATIONS] += moving * (place - low)
+    return moved.ravel()

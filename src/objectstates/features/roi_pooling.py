@@ -14,19 +14,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base import geometry
+from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import SettingError
 from objectstates.features.backbones import FeatureMap
 
-Boxes = npt.NDArray[np.floating]
-"""(N, 4) x1, y1, x2, y2 in pixels."""
+Boxes = npt.NDArray[np.floating]  # (N, 4) x1, y1, x2, y2 in pixels
 
 Features = npt.NDArray[np.float32]
 
-GRID = 2
-"""Bins along each side of a box, as in the paper."""
-
-CONTEXT = 1.25
-"""Sides of a box are stretched by this factor: the surroundings tell states too."""
+GRID = 2  # bins along each side of a box, as in the paper
 
 _BLOCK_BYTES = 64 << 20
 
@@ -35,19 +32,19 @@ def describe_boxes(
     maps: Sequence[FeatureMap],
     boxes: Sequence[Boxes],
     *,
-    context: float = CONTEXT,
+    context: float = BOX_CONTEXT,
     grid: int = GRID,
 ) -> list[Features]:
     """Describe boxes in a batch of frames: for each frame (N, D), D = grid² x channels of all maps.
 
-    The part of each map is brought to the same length, and the whole to length 1, so that no map
-    outweighs another and bright or contrasty frames do not outweigh dull ones.
+    The part of each map is scaled to the same length, and the whole to length 1: no map outweighs
+    another, and frames of high contrast do not outweigh others.
 
     boxes : for each frame of the maps its (N, 4) boxes; N may be 0.
     """
     out = []
     for index, frame_boxes in enumerate(boxes):
-        enlarged = enlarge(frame_boxes, context, maps[0].size)
+        enlarged = enlarge_and_clip(frame_boxes, context, maps[0].size)
         pooled = [pool(m.values[index], m.stride, enlarged, grid) for m in maps]
         parts = [unit(bins.reshape(len(bins), grid**2 * bins.shape[-1])) for bins in pooled]
         out.append(unit(np.concatenate(parts, axis=1)))
@@ -74,19 +71,15 @@ def unit(vectors: npt.NDArray[np.floating]) -> Features:
     return (vectors / np.where(length > 0, length, 1)).astype(np.float32, copy=False)
 
 
-def enlarge(boxes: Boxes, factor: float, size: tuple[int, int]) -> npt.NDArray[np.float64]:
-    """Stretch boxes about their centres, and clip them to frames of ``size`` (height, width)."""
-    boxes = np.asarray(boxes, np.float64).reshape(-1, 4)
+def enlarge_and_clip(boxes: Boxes, factor: float, size: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Enlarge boxes about their centres, and clip them to frames of ``size`` (height, width)."""
     if not factor > 0:
-        raise SettingError(f"context must be a positive factor, not {factor}")
-    centre = (boxes[:, :2] + boxes[:, 2:]) / 2
-    half = factor * (boxes[:, 2:] - boxes[:, :2]) / 2
-    limit = np.array([size[1], size[0]])
-    out = np.hstack([np.clip(centre - half, 0, limit), np.clip(centre + half, 0, limit)])
-    empty = ~np.all(out[:, 2:] > out[:, :2], axis=1)
+        raise SettingError(f"`context` must be a factor above 0, not {factor}")
+    out = geometry.clip(geometry.enlarge(np.reshape(boxes, (-1, 4)), factor), size)
+    empty = ~(geometry.areas(out) > 0)  # or NaN
     if empty.any():
         raise SettingError(
-            f"box {boxes[empty][0].tolist()} covers nothing of a frame of "
+            f"box {np.reshape(boxes, (-1, 4))[empty][0].tolist()} covers nothing of a frame of "
             f"{size[1]} x {size[0]} pixels (boxes are x1, y1, x2, y2)"
         )
     return out
@@ -98,7 +91,7 @@ def pool(
     """Mean of a map over the bins of boxes: (N, grid, grid, C), rows first.
 
     values : (h, w, C) map of one frame, whose cells' centres lie ``stride`` pixels apart, the
-        first at ``stride / 2``. Beyond the outermost centres the map goes on unchanged.
+        first at ``stride / 2``. Beyond the outermost centres the map is constant.
     boxes : (N, 4) pixels, not empty.
     """
     height, width, channels = values.shape
@@ -118,7 +111,7 @@ def pool(
 def bin_weights(
     start: npt.NDArray[np.float64], end: npt.NDArray[np.float64], count: int, grid: int
 ) -> npt.NDArray[np.float64]:
-    """(N, grid, count) share of each of ``count`` cells in the mean over each bin, along one axis.
+    """(N, grid, count) weight of each of ``count`` cells in the mean over each bin, along one axis.
 
     start, end : (N,) in units of cells, with cell c centred at c. Linear interpolation is a sum of
     tents, max(0, 1 - |u - c|), whose integral up to u is 1/2 + t - t|t|/2 with t = u - c cut to

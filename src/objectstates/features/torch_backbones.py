@@ -1,10 +1,10 @@
-"""Backbones that torch runs, on CPU or GPU: the paper's ResNet-50, and transformers from the hub.
+"""Backbones run by torch, on CPU or GPU: the paper's ResNet-50, and transformers from the hub.
 
-Frames go to the device as bytes and are normalised there. On a GPU the network runs in half
-precision, and a batch in parts: while it works on one part, the host hands over the next. A look
-only queues this work and returns; its maps stay on the device, where boxes are pooled (see
-`torch_looks`), so that the GPU is the bound and not the copies, nor Python. For that the kernels of
-a whole pass are recorded once and then queued as one.
+Frames are copied to the device as bytes and normalised there. On a GPU the network runs in half
+precision, and a batch in parts: while it runs on one part, the host copies the next. `device_maps`
+only enqueues this work and returns; its maps stay on the device, where boxes are pooled
+(``torch_feature_maps.py``), so neither the copies nor Python limit the throughput. For that the
+kernels of a whole run are captured once as a CUDA graph and then replayed.
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ from objectstates.base.torch_utils import (
     torch_device,
     weights_digest,
 )
-from objectstates.features.backbones import FeatureMap, Frames, Images, Look, check_images
+from objectstates.features.backbones import FeatureMap, FeatureMaps, Frames, Images, check_images
 from objectstates.features.feature_maps import HALF_MAX
-from objectstates.features.torch_feature_maps import Side, TorchLook
+from objectstates.features.torch_feature_maps import PoolingStream, TorchFeatureMaps
 
-PART = 128
-"""Frames per pass; more take memory, which videos side by side share."""
+PART = 128  # frames per run; more take memory, which the videos processed at the same time share
 
-FILLERS = 4
+COPY_THREADS = 4
 """Threads that copy frames to page-locked memory: one alone copies 20 frames in a millisecond."""
 
 KEPT_BYTES = 1 << 30
-"""Of maps that wait on the device for their boxes; those beyond wait in host memory."""
+"""Of maps kept on the device until their boxes are known; those beyond are kept on the host."""
 
 _IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class TorchBackbone:
-    """A torch network that gives one map, behind the protocol of backbones.
+    """A torch network that gives one map, as a `Backbone`.
 
-    network : the module, in any precision and anywhere.
-    forward : gives the (B, C, h, w) map of normalised (B, 3, H, W) input by means of ``network``;
-        H and W are multiples of ``stride``.
-    mean, std : of each colour, on a scale from 0 to 1.
+    network : the module, in any precision and on any device.
+    forward : calls ``network``; from normalised (B, 3, H, W) input to the (B, C, h, w) map. H and W
+        are multiples of ``stride``.
+    mean, std : of each colour channel, on a scale from 0 to 1.
     """
 
     def __init__(
@@ -77,10 +76,10 @@ class TorchBackbone:
         network.eval().to(self._device, self._dtype, memory_format=torch.channels_last)
         self._forward = forward
         self._threads = threads
-        self._stage = _Stage(self._device) if self._cuda else None
-        self._side = Side(self._device, threads)
-        self._alive: WeakSet[TorchLook] = WeakSet()
-        self._recordings: dict[tuple[int, ...], _Recording | None] = {}
+        self._uploads = _UploadStream(self._device) if self._cuda else None
+        self._pooling = PoolingStream(self._device, threads)
+        self._kept: WeakSet[TorchFeatureMaps] = WeakSet()
+        self._graphs: dict[tuple[int, ...], _CapturedRun | None] = {}
         self._mean = 255 * torch.tensor(mean, device=self._device)
         self._std = 255 * torch.tensor(std, device=self._device)
         self._fill = round(255 * sum(mean) / len(mean))
@@ -89,23 +88,18 @@ class TorchBackbone:
         import torch
 
         check_images(images)
-        size = (images.shape[1], images.shape[2])
-        values = torch.empty(self._map_shape(len(images), size), pin_memory=self._cuda)
         with torch.inference_mode(), cpu_threads(self._threads):
-            for start in range(0, len(images), PART):
-                maps = self._map(self._upload(images[start : start + PART]))
-                if self._stage is None:
-                    values[start : start + PART] = maps
-                else:
-                    self._stage.download(maps.float(), values[start : start + PART])
-        if self._stage is not None:
-            self._stage.wait()
-        return (FeatureMap(values.numpy(), self.strides[0], size),)
+            parts = [
+                self._map(self._upload(images[start : start + PART])).float().cpu()
+                for start in range(0, len(images), PART)
+            ]
+        size = (images.shape[1], images.shape[2])
+        return (FeatureMap(torch.cat(parts).numpy(), self.strides[0], size),)
 
-    def look(self, frames: Frames) -> Look:
-        """See `Backbone.look`; on a GPU the work is queued, and this returns before it is done.
+    def device_maps(self, frames: Frames) -> FeatureMaps:
+        """See `Backbone.device_maps`; on a GPU this returns before the work enqueued is done.
 
-        Frames that lie in one page-locked array (see `page_locked`) go to the GPU from there.
+        Frames in one page-locked array (see `page_locked`) are copied to the GPU from there.
         """
         import torch
 
@@ -117,12 +111,12 @@ class TorchBackbone:
             for start in range(0, len(frames), PART):
                 maps = self._map(self._upload(frames[start : start + PART]))
                 values[start : start + PART] = maps.clamp_(-HALF_MAX, HALF_MAX)
-        kept = sum(look.nbytes for look in self._alive)
-        look = TorchLook(values, self.strides[0], size, self._side)
-        if kept + look.nbytes > KEPT_BYTES:
-            return look.on_host()
-        self._alive.add(look)
-        return look
+        kept_bytes = sum(maps.nbytes for maps in self._kept)
+        feature_maps = TorchFeatureMaps(values, self.strides[0], size, self._pooling)
+        if kept_bytes + feature_maps.nbytes > KEPT_BYTES:
+            return feature_maps.on_host()
+        self._kept.add(feature_maps)
+        return feature_maps
 
     def _map_shape(self, count: int, size: tuple[int, int]) -> tuple[int, int, int, int]:
         stride = self.strides[0]
@@ -132,23 +126,23 @@ class TorchBackbone:
         """Frames as (B, H, W, 3) bytes on the device."""
         import torch
 
-        if self._stage is None:
+        if self._uploads is None:
             return torch.from_numpy(np.stack(list(frames)))
-        return self._stage.upload(frames)
+        return self._uploads.upload(frames)
 
     def _map(self, frames: Any) -> Any:
-        """(B, H, W, 3) bytes to the (B, h, w, C) map, where the network is.
+        """(B, H, W, 3) bytes to the (B, h, w, C) map, on the network's device.
 
-        It is good until the next is made: a recording writes all its maps to the same place.
+        Valid until the next call: a captured run always writes to the same memory.
         """
         shape = tuple(frames.shape)
         if not self._cuda or len(frames) < PART:
             return self._computed(frames)
-        if shape not in self._recordings:
-            self._recordings.clear()  # they hold memory, and videos come in few sizes
-            self._recordings[shape] = _record(self._computed, frames)
-        recording = self._recordings[shape]
-        return self._computed(frames) if recording is None else recording.play(frames)
+        if shape not in self._graphs:
+            self._graphs.clear()  # they hold memory, and videos come in few sizes
+            self._graphs[shape] = _capture(self._computed, frames)
+        graph = self._graphs[shape]
+        return self._computed(frames) if graph is None else graph.replay(frames)
 
     def _computed(self, frames: Any) -> Any:
         import torch
@@ -157,68 +151,71 @@ class TorchBackbone:
         margin = (0, 0, 0, -width % stride, 0, -height % stride)  # at the right and the bottom
         frames = torch.nn.functional.pad(frames, margin, value=self._fill)
         x = ((frames - self._mean) / self._std).to(self._dtype)
-        # Channels last in memory already, as the GPU's convolutions like it best.
+        # Channels last in memory, the fastest layout for convolutions on a GPU.
         return self._forward(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Recording:
-    """The kernels that make ``result`` of what is in ``given``, queued as one."""
+class _CapturedRun:
+    """A CUDA graph that computes ``result`` from the content of ``given``."""
 
     graph: Any
     given: Any
     result: Any
 
-    def play(self, values: Any) -> Any:
+    def replay(self, values: Any) -> Any:
         self.given.copy_(values)
         self.graph.replay()
         return self.result
 
 
-def _record(work: Callable[[Any], Any], example: Any) -> _Recording | None:
-    """Record ``work`` on tensors like ``example``; None if it waits for the device on its way."""
+def _capture(work: Callable[[Any], Any], example: Any) -> _CapturedRun | None:
+    """Capture ``work`` on tensors like ``example``; None if it synchronises with the device."""
     import torch
 
     given, graph = example.clone(), torch.cuda.CUDAGraph()
-    beside = torch.cuda.Stream(example.device)
-    beside.wait_stream(torch.cuda.current_stream(example.device))
-    with torch.cuda.stream(beside):
-        for _ in range(2):  # libraries choose their kernels and take their memory before
+    warm_up = torch.cuda.Stream(example.device)
+    warm_up.wait_stream(torch.cuda.current_stream(example.device))
+    with torch.cuda.stream(warm_up):
+        for _ in range(2):  # libraries choose kernels and allocate memory before the capture
             work(given)
-    torch.cuda.current_stream(example.device).wait_stream(beside)
+    torch.cuda.current_stream(example.device).wait_stream(warm_up)
     try:
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             result = work(given)
     except RuntimeError:
         torch.cuda.synchronize(example.device)
         return None
-    return _Recording(graph, given, result)
+    return _CapturedRun(graph, given, result)
 
 
-class _Stage:
-    """Copies to and from a GPU beside its work: two page-locked buffers, one stream each way."""
+class _UploadStream:
+    """CUDA stream for copies of frames that overlap with the network's work.
+
+    Frames pass through two page-locked buffers, used in turn.
+    """
 
     def __init__(self, device: Any) -> None:
         import torch
 
         self._device = device
-        self._up, self._down = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        self._up = torch.cuda.Stream(device)
         self._buffers: list[Any] = [None, None]
         self._free = [torch.cuda.Event(), torch.cuda.Event()]
         self._turn = 0
-        self._fillers = ThreadPoolExecutor(FILLERS)
+        self._threads = ThreadPoolExecutor(COPY_THREADS)
 
     def upload(self, frames: Frames) -> Any:
-        """Bytes on the device, ready for what is queued there next."""
+        """Bytes on the device, ready for work that is enqueued next."""
         import torch
 
         locked = isinstance(frames, np.ndarray) and is_page_locked(frames)
-        staged = torch.from_numpy(frames) if locked else self._staged(frames)
+        staged = torch.from_numpy(frames) if locked else self._to_buffer(frames)
         with torch.cuda.stream(self._up):
-            on_device = self._sent(staged)
+            on_device = self._to_device(staged)
             copied = self._up.record_event()
         if locked:
-            copied.synchronize()  # the copy waits for nothing that is queued
+            copied.synchronize()  # the copy does not wait for other work
         else:
             self._free[self._turn] = copied
         work = torch.cuda.current_stream(self._device)
@@ -226,45 +223,32 @@ class _Stage:
         on_device.record_stream(work)
         return on_device
 
-    def _staged(self, frames: Frames) -> Any:
-        """Frames side by side in the page-locked buffer whose turn it is."""
+    def _to_buffer(self, frames: Frames) -> Any:
+        """Copy frames to the next page-locked buffer."""
         import torch
 
         k = self._turn = 1 - self._turn
-        self._free[k].synchronize()  # the copy of two parts ago has left it
+        self._free[k].synchronize()  # the upload from it two parts ago is done
         shape = (len(frames), *frames[0].shape)
         size = int(np.prod(shape))
         if self._buffers[k] is None or self._buffers[k].numel() < size:
             self._buffers[k] = torch.empty(size, dtype=torch.uint8, pin_memory=True)
         staged = self._buffers[k][:size].view(shape)
-        fill(staged.numpy(), frames, self._fillers)
+        fill(staged.numpy(), frames, self._threads)
         return staged
 
-    def _sent(self, staged: Any) -> Any:
+    def _to_device(self, staged: Any) -> Any:
         return staged.to(self._device, non_blocking=True)
-
-    def download(self, maps: Any, out: Any) -> None:
-        """Queue the copy of ``maps`` to the page-locked ``out``."""
-        import torch
-
-        self._down.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(self._down):
-            out.copy_(maps, non_blocking=True)
-        maps.record_stream(self._down)
-
-    def wait(self) -> None:
-        """Until all that was queued has come back."""
-        self._down.synchronize()
 
 
 def fill(out: Images, frames: Frames, threads: ThreadPoolExecutor) -> None:
-    """Copy frames of one size into ``out``, (B, H, W, 3), some in each thread."""
-    share = -(-len(frames) // FILLERS)
+    """Copy frames of one size into ``out``, (B, H, W, 3), by several threads."""
+    count = -(-len(frames) // COPY_THREADS)
 
     def copy(start: int) -> None:
-        np.stack(list(frames[start : start + share]), out=out[start : start + share])
+        np.stack(list(frames[start : start + count]), out=out[start : start + count])
 
-    for _ in threads.map(copy, range(0, len(frames), share)):
+    for _ in threads.map(copy, range(0, len(frames), count)):
         pass  # an error of a thread is raised here
 
 
@@ -295,7 +279,7 @@ def hub_model(model: str, device: str = "cpu", threads: int = 1) -> TorchBackbon
     options = {k: True for k in ("interpolate_pos_encoding",) if k in parameters}
 
     def forward(x: Any) -> Any:
-        """Tokens of the patches come last, row by row, after those of the class and registers."""
+        """The tokens of the patches come last, row by row, after class and register tokens."""
         rows, columns = x.shape[2] // patch, x.shape[3] // patch
         tokens = network(x, **options).last_hidden_state[:, -rows * columns :]
         return tokens.reshape(len(x), rows, columns, channels).permute(0, 3, 1, 2)
@@ -305,8 +289,8 @@ def hub_model(model: str, device: str = "cpu", threads: int = 1) -> TorchBackbon
             forward(torch.zeros(1, 3, 2 * patch, 3 * patch))
     except (TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise SettingError(
-            f"hf:{model} gives no map of patches for frames of any size; "
-            f"a plain vision transformer is needed, such as facebook/dinov2-small ({error})"
+            f"hf:{model} gives no map of patches for frames of any size: choose "
+            f"a plain vision transformer, such as facebook/dinov2-small ({error})"
         ) from error
     return TorchBackbone(
         network,

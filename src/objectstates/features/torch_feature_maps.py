@@ -1,77 +1,80 @@
-"""Boxes described where the network ran: the numpy of `roi`, written for torch.
+"""Feature maps that stay on the torch device: ``roi_pooling.py``, written for torch.
 
-Pooling boxes on the GPU spares the copy of the maps to the host, and the host's work on them. The
-numbers are those of `roi` to a millionth: weights of cells are computed in double precision, and
-products in single precision, on both sides.
+Pooling boxes on the GPU avoids copying the maps to the host. The features equal those of numpy to
+1e-6: cell weights are computed in double precision, products in single precision, on both sides.
 
-On a GPU all this runs in a stream of its own, beside the network's work on the frames that follow.
-It does in turn what is asked of looks. So nothing is put there before it is asked for: it would
-wait for its maps, and what is asked of maps that are there would wait behind it.
+On a GPU pooling runs in a CUDA stream of its own, concurrently with the network on the frames that
+follow. The stream is FIFO, so work is enqueued on demand only: pooling enqueued early would wait
+for its maps, and block the pooling of maps that are ready.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.torch_utils import cpu_threads
 from objectstates.features.backbones import FeatureMap
-from objectstates.features.feature_maps import HostLook
-from objectstates.features.roi_pooling import CONTEXT, GRID, Boxes, Features, enlarge
+from objectstates.features.feature_maps import HostFeatureMaps
+from objectstates.features.roi_pooling import GRID, Boxes, Features, enlarge_and_clip
 
-BLOCK_BYTES = 256 << 20
-"""Of maps and weights in single precision, at a time."""
+BLOCK_BYTES = 256 << 20  # of maps and weights in single precision that are pooled at a time
 
 
-class TorchLook:
-    """Maps in the memory of a torch device.
+class TorchFeatureMaps:
+    """`FeatureMaps` in the memory of a torch device.
 
-    values : (B, h, w, C) float16 tensor, queued to be filled by the current stream.
+    values : (B, h, w, C) float16 tensor, written by work enqueued in the current stream.
     size : height and width of the frames in pixels.
-    side : where pooling runs and copies to the host are made.
+    stream : in which boxes are pooled and results copied to the host.
     """
 
-    def __init__(self, values: Any, stride: int, size: tuple[int, int], side: Side) -> None:
-        self._values, self._stride, self._size, self._side = values, stride, size, side
-        self._ready = side.mark(values)
-        self._whole: Features | None = None
+    def __init__(
+        self, values: Any, stride: int, size: tuple[int, int], stream: PoolingStream
+    ) -> None:
+        self._values, self._stride, self._size, self._stream = values, stride, size, stream
+        self._ready = stream.record(values)
+        self._frames: Features | None = None
 
     @property
     def nbytes(self) -> int:
         return int(self._values.nbytes)
 
-    def frames(self) -> Features:
-        if self._whole is None:
+    def describe_frames(self) -> Features:
+        if self._frames is None:
             height, width = self._size
             whole = [np.array([[0.0, 0.0, width, height]])] * len(self._values)
-            self._whole = self._described(whole, context=1.0, grid=1)
-        return self._whole
+            self._frames = self._pooled(whole, context=1.0, grid=1)
+        return self._frames
 
     def cells(self) -> npt.NDArray[np.float16]:
-        values = self._side.fetch(self._ready, lambda: self._values.flatten(1, 2)).wait()
+        values = self._stream.fetch(self._ready, lambda: self._values.flatten(1, 2))
         return np.asarray(values, np.float16)
 
-    def boxes(self, boxes: Sequence[Boxes], *, context: float = CONTEXT) -> list[Features]:
-        rows = self._described(boxes, context=context, grid=GRID)
+    def describe_boxes(
+        self, boxes: Sequence[Boxes], *, context: float = BOX_CONTEXT
+    ) -> list[Features]:
+        rows = self._pooled(boxes, context=context, grid=GRID)
         return np.split(rows, np.cumsum([len(found) for found in boxes])[:-1])
 
-    def on_host(self) -> HostLook:
-        """The same with its maps in host memory."""
-        values = self._side.fetch(self._ready, lambda: self._values).wait()
-        return HostLook((FeatureMap(values, self._stride, self._size),), self.frames())
+    def on_host(self) -> HostFeatureMaps:
+        """A copy in host memory."""
+        values = self._stream.fetch(self._ready, lambda: self._values)
+        level = FeatureMap(values, self._stride, self._size)
+        return HostFeatureMaps((level,), self.describe_frames())
 
-    def _described(self, boxes: Sequence[Boxes], *, context: float, grid: int) -> Features:
-        rows = self._side.fetch(
+    def _pooled(self, boxes: Sequence[Boxes], *, context: float, grid: int) -> Features:
+        rows = self._stream.fetch(
             self._ready,
             lambda: describe(
                 self._values, self._stride, self._size, boxes, context=context, grid=grid
             ),
         )
-        return np.asarray(rows.wait(), np.float32)
+        return np.asarray(rows, np.float32)
 
 
 def describe(
@@ -80,10 +83,10 @@ def describe(
     size: tuple[int, int],
     boxes: Sequence[Boxes],
     *,
-    context: float = CONTEXT,
+    context: float = BOX_CONTEXT,
     grid: int = GRID,
 ) -> Any:
-    """`roi.describe_boxes` for one map: (N, grid² C) float32 tensor, of all frames in turn.
+    """`roi_pooling.describe_boxes` for one map: (N, grid² C) float32 tensor of all frames in turn.
 
     values : (B, h, w, C) tensor of any precision.
     boxes : for each frame its (n, 4) boxes; n may be 0.
@@ -100,50 +103,49 @@ def describe(
     for start in range(filled[0], filled[-1] + 1, block):
         some = slice(start, min(start + block, filled[-1] + 1))
         if any(map(len, boxes[some])):
-            placed, there = _placed(boxes[some], stride, size, context)
-            parts.append(_pooled(values[some], placed, there, grid))
+            padded, valid = _padded_boxes(boxes[some], stride, size, context)
+            parts.append(_pooled(values[some], padded, valid, grid))
     return torch.cat(parts)
 
 
-def _placed(
+def _padded_boxes(
     boxes: Sequence[Boxes], stride: int, size: tuple[int, int], context: float
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Boxes in units of cells, with cell c centred at c, and which of them there are.
+    """Boxes in units of cells, with cell c centred at c, padded to n per frame: (B, n, 4).
 
-    As if each of B frames had n boxes, as many as the one with most of them: (B, n, 4), and the
-    indices of the true ones among all B n. (Products of one size for all frames are what a GPU is
-    good at.)
+    n is the largest number of boxes of a frame, so that one batched product serves all frames.
+    Also the indices of the boxes that are no padding among all B n.
     """
     counts = np.array([len(found) for found in boxes])
-    there = np.arange(counts.max()) < counts[:, None]
-    found = enlarge(np.concatenate([found for found in boxes if len(found)]), context, size)
-    placed = np.broadcast_to([0.0, 0.0, 1.0, 1.0], (*there.shape, 4)).copy()
-    placed[there] = found / stride - 0.5
-    return placed, np.flatnonzero(there)
+    valid = np.arange(counts.max()) < counts[:, None]
+    found = np.concatenate([found for found in boxes if len(found)])
+    padded = np.broadcast_to([0.0, 0.0, 1.0, 1.0], (*valid.shape, 4)).copy()
+    padded[valid] = enlarge_and_clip(found, context, size) / stride - 0.5
+    return padded, np.flatnonzero(valid)
 
 
 def _pooled(
-    values: Any, placed: npt.NDArray[np.float64], there: npt.NDArray[np.int64], grid: int
+    values: Any, boxes: npt.NDArray[np.float64], valid: npt.NDArray[np.int64], grid: int
 ) -> Any:
-    """Mean over each bin of the boxes, (N, grid² C), all bins of a box together of length 1."""
+    """Means over the bins of the valid boxes, (N, grid² C), scaled to length 1."""
     import torch
 
     count, height, width, channels = values.shape
-    x1, y1, x2, y2 = _sent(placed, values.device).unbind(-1)
+    x1, y1, x2, y2 = _to_device(boxes, values.device).unbind(-1)
     down, across = _bin_weights(y1, y2, height, grid), _bin_weights(x1, x2, width, grid)
     weights = down[:, :, :, None, :, None] * across[:, :, None, :, None, :]
     weights = weights.reshape(count, -1, height * width)
     pooled = torch.bmm(weights, values.reshape(count, height * width, channels).float())
-    pooled = pooled.reshape(-1, grid**2 * channels)[_sent(there, values.device)]
+    pooled = pooled.reshape(-1, grid**2 * channels)[_to_device(valid, values.device)]
     length = torch.linalg.vector_norm(pooled, dim=1, keepdim=True)
     return pooled / torch.where(length > 0, length, 1.0)
 
 
 def _bin_weights(start: Any, end: Any, count: int, grid: int) -> Any:
-    """`roi.bin_weights` of (B, n) starts and ends, in single precision: (B, n, grid, count).
+    """`roi_pooling.bin_weights` of (B, n) starts and ends: (B, n, grid, count) float32.
 
-    Computed where they are needed. Boxes reach the device at once beside a running pass of the
-    network; weights, ten times as large, were seen to wait until it ended.
+    Computed on the device: copies of the boxes overlap with a run of the network, but those of the
+    weights, ten times as large, were seen to wait until it ended.
     """
     import torch
 
@@ -157,8 +159,8 @@ def _bin_weights(start: Any, end: Any, count: int, grid: int) -> Any:
     return (weights / edges.diff()[..., None]).float()
 
 
-def _sent(array: npt.NDArray[Any], device: Any) -> Any:
-    """A small array on the device, without waiting for what is queued there."""
+def _to_device(array: npt.NDArray[Any], device: Any) -> Any:
+    """A small array on the device, without waiting for what is enqueued there."""
     import torch
 
     tensor = torch.from_numpy(array)
@@ -167,24 +169,11 @@ def _sent(array: npt.NDArray[Any], device: Any) -> Any:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Coming:
-    """A tensor in host memory that is there once ``arrived``, a CUDA event; None: it is there."""
+class PoolingStream:
+    """The CUDA stream in which boxes are pooled and results copied to the host.
 
-    values: Any
-    arrived: Any = None
-
-    def wait(self) -> npt.NDArray[Any]:
-        if self.arrived is not None:
-            self.arrived.synchronize()
-        return np.asarray(self.values.numpy())
-
-
-class Side:
-    """Work beside the network's, whose results go to the host.
-
-    On a GPU a stream, which goes before the network's where both have work to do: what it does is
-    little, and the host waits for it. On the CPU nothing runs beside anything.
+    It has priority over the network's: its work is short, and the host waits for it. On the CPU
+    work is done at once.
     """
 
     def __init__(self, device: Any, threads: int = 1) -> None:
@@ -193,8 +182,8 @@ class Side:
         self._device, self._threads = device, threads
         self._stream = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
 
-    def mark(self, values: Any) -> Any:
-        """The moment when what was queued so far, which fills ``values``, is done."""
+    def record(self, values: Any) -> Any:
+        """Event after the work enqueued so far, which writes ``values``; None on the CPU."""
         import torch
 
         if self._stream is None:
@@ -202,20 +191,23 @@ class Side:
         values.record_stream(self._stream)
         return torch.cuda.current_stream(self._device).record_event()
 
-    def fetch(self, after: Any, work: Callable[[], Any]) -> Coming:
-        """Do some work after a moment that was marked, and bring its tensor to the host."""
+    def fetch(self, after: Any, work: Callable[[], Any]) -> npt.NDArray[Any]:
+        """Run ``work`` after an event that was recorded; return its tensor in host memory."""
         import torch
 
         if self._stream is None:
             with torch.inference_mode(), cpu_threads(self._threads):
-                return Coming(work())
+                return np.asarray(work().numpy())
         with torch.inference_mode(), torch.cuda.stream(self._stream):
             self._stream.wait_event(after)
-            return Coming(_to_host(work()), self._stream.record_event())
+            values = _to_host(work())
+            copied = self._stream.record_event()
+        copied.synchronize()
+        return np.asarray(values.numpy())
 
 
 def _to_host(values: Any) -> Any:
-    """Queue the copy to page-locked memory."""
+    """Enqueue the copy to page-locked memory."""
     import torch
 
     out = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)

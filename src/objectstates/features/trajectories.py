@@ -1,12 +1,12 @@
-"""Histograms of optical flow (HOF) along dense trajectories, as they finish.
+"""Histograms of optical flow (HOF) along dense trajectories.
 
-Wang & Schmid, Action recognition with improved trajectories, ICCV 2013: points on a dense grid are
-tracked through the median-filtered flow for 15 frames; those that stay put or jump are dropped; the
-flow, less the camera's motion, is summarised in a 32 x 32 pixel patch that goes along, in 2 x 2 x 3
-cells of 9 bins.
+Wang & Schmid, Action recognition with improved trajectories, ICCV 2013, at one spatial scale:
+points on a dense grid are tracked through the median-filtered flow for 15 frames; static and
+erratic ones are dropped; the flow without the camera's motion is summarised in a 32 x 32 pixel
+patch around the point, in 2 x 2 x 3 cells of 9 bins.
 
-Two things differ. Whether a trajectory stays put is judged on its path less the camera's motion, so
-that an object the camera follows is kept. And histograms are added up as the frames come, so
+Two things differ. Whether a trajectory is static is decided on its path without the camera's
+motion, so an object that the camera follows is kept. And histograms are summed frame by frame, so
 a live trajectory holds one descriptor, not one per frame.
 """
 
@@ -32,13 +32,11 @@ CELLS_ACROSS = 2  # of the patch, in x and in y
 CELLS_ALONG = 3  # of the trajectory, in time
 FRAME_DIM = CELLS_ACROSS * CELLS_ACROSS * BINS
 HOF_DIM = CELLS_ALONG * FRAME_DIM  # 108: time cell, row, column, bin
-
 ZERO_MOTION = 0.4  # pixels per frame
-MIN_TEXTURE = 1e-3  # share of the frame's best corner below which no trajectory starts
-MIN_SPREAD = 3.0**0.5  # pixels, standard deviation in x or y; below in both, a point stays put
-MAX_SPREAD = 50.0  # pixels; beyond, it is erratic
-MAX_JUMP, MAX_JUMP_SHARE = 20.0, 0.7  # pixels and share of the path in one frame: the flow slipped
-SCALE_FACTOR = 2.0**-0.5
+MIN_TEXTURE = 1e-3  # of the frame's best corner; no trajectory starts below
+MIN_SPREAD = 3.0**0.5  # pixels, standard deviation in x or y; static below in both
+MAX_SPREAD = 50.0  # pixels; erratic beyond
+MAX_JUMP, MAX_JUMP_FRACTION = 20.0, 0.7  # pixels, and of the path, in one frame: a flow error
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,104 +57,55 @@ class Trajectories:
 
     @property
     def time(self) -> float:
-        """The middle, at which their motion counts."""
+        """The middle of the interval."""
         return (self.start + self.end) / 2
 
 
 class DenseTrajectories:
-    """Flow steps in, one at a time; the trajectories that finish with each out.
+    """From flow steps, one at a time, to the trajectories that end with each.
 
-    Memory is bounded by the frame's size: at most ``length`` points per grid square are alive.
+    Memory is bounded by the frame size: at most ``length`` points per grid square are alive.
 
-    length : frames a trajectory lasts; 15 at 25 frames a second.
+    length : frames of a trajectory; 15 at 25 frames a second.
     step : pixels between the grid points where trajectories start.
     patch : side in pixels of the patch described.
-    n_scales : spatial scales, each smaller than the one before by the square root of 2.
     """
 
-    def __init__(
-        self, *, length: int = 15, step: int = 5, patch: int = 32, n_scales: int = 1
-    ) -> None:
+    def __init__(self, *, length: int = 15, step: int = 5, patch: int = 32) -> None:
         for name, value, least in (
             ("length", length, CELLS_ALONG),
             ("step", step, 1),
             ("patch", patch, CELLS_ACROSS),
-            ("n_scales", n_scales, 1),
         ):
             if value < least:
-                raise SettingError(f"{name} is {value}; it must be at least {least}")
-        self.length = length
-        self._scales = [_Scale(length, step, patch) for _ in range(n_scales)]
-        self.reset()
-
-    def reset(self) -> None:
-        """Drop all live trajectories: the next step belongs to a new shot."""
-        for scale in self._scales:
-            scale.reset()
-        self._starts: list[float] = []
-        self._end = -np.inf
-
-    @property
-    def n_alive(self) -> int:
-        return sum(len(scale.ages) for scale in self._scales)
-
-    def update(self, step: FlowStep) -> Trajectories:
-        """Follow every point through the step. A gap before it begins a new shot."""
-        if self._starts and abs(step.start - self._end) > 1e-6:
-            self.reset()
-        self._starts = [*self._starts[1 - self.length :], step.start]
-        self._end = step.end
-        positions, hof = [], []
-        flow, motion, texture = cv2.medianBlur(step.flow, 5), step.motion, step.texture
-        height, width = texture.shape
-        for level, scale in enumerate(self._scales):
-            if level > 0:
-                shrink = SCALE_FACTOR**level
-                size = (max(1, round(width * shrink)), max(1, round(height * shrink)))
-                flow, motion = (
-                    np.asarray(cv2.resize(f, size, interpolation=cv2.INTER_AREA) * shrink)
-                    for f in (step.flow, step.motion)
-                )
-                flow = cv2.medianBlur(flow, 5)
-                texture = np.asarray(cv2.resize(step.texture, size, interpolation=cv2.INTER_AREA))
-            mean, descriptor = scale.update(
-                np.asarray(flow, np.float32), np.asarray(motion, np.float32), texture
-            )
-            to_source = np.array(step.scale) * (texture.shape[1] / width, texture.shape[0] / height)
-            positions.append((mean / to_source).astype(np.float32))
-            hof.append(descriptor)
-        return Trajectories(
-            self._starts[0], step.end, np.concatenate(positions), np.concatenate(hof)
-        )
-
-
-class _Scale:
-    """The live trajectories of one spatial scale.
-
-    paths : (n, length + 1, 2) positions so far, the newest at ``ages``.
-    shifts : (n, length, 2) displacements less the camera's.
-    sums : (n, 3, 36) histograms added up per time cell.
-    """
-
-    def __init__(self, length: int, step: int, patch: int) -> None:
+                raise SettingError(f"`{name}` is {value}; it must be at least {least}")
         self.length, self.step, self.patch = length, step, patch
         self.reset()
 
     def reset(self) -> None:
+        """Drop all live trajectories: the next step belongs to a new shot."""
+        self._starts: list[float] = []
+        self._end = -np.inf
         self.ages = np.zeros(0, np.int64)
+        # Positions so far, the newest at `ages`; displacements without the camera's; histograms
+        # summed per time cell.
         self.paths = np.zeros((0, self.length + 1, 2), np.float32)
         self.shifts = np.zeros((0, self.length, 2), np.float32)
         self.sums = np.zeros((0, CELLS_ALONG, FRAME_DIM), np.float32)
         self._integral = np.zeros((0, 0, BINS), np.float32)
 
-    def update(
-        self, flow: Floats32, motion: Floats32, texture: Floats32
-    ) -> tuple[Floats32, Floats32]:
-        """Mean positions (n, 2) in this scale's pixels and descriptors (n, 108) of the finished."""
-        self._start_new(texture)
-        height, width = texture.shape
+    def update(self, step: FlowStep) -> Trajectories:
+        """Track every point through the step; a gap in time before it begins a new shot."""
+        if self._starts and abs(step.start - self._end) > 1e-6:
+            self.reset()
+        self._starts = [*self._starts[1 - self.length :], step.start]
+        self._end = step.end
+        self._start_new(step.texture)
+        height, width = step.texture.shape
         if self._integral.shape[:2] != (height + 1, width + 1):
             self._integral = np.zeros((height + 1, width + 1, BINS), np.float32)
+        flow = np.asarray(cv2.medianBlur(step.flow, 5), np.float32)
+        motion = np.asarray(step.motion, np.float32)
         magnitude, angle = cv2.cartToPolar(motion[..., 0], motion[..., 1])
         _integrate(np.asarray(magnitude, np.float32), np.asarray(angle, np.float32), self._integral)
         alive = _advance(
@@ -165,12 +114,13 @@ class _Scale:
         finished = alive & (self.ages == self.length)
         kept = finished.copy()
         kept[finished] = _moves(self.shifts[finished])
-        result = self.paths[kept].mean(axis=1), _normalised(self.sums[kept])
+        positions = (self.paths[kept].mean(axis=1) / np.array(step.scale)).astype(np.float32)
+        hof = _normalised(self.sums[kept])
         self._keep(alive & ~finished)
-        return result
+        return Trajectories(self._starts[0], step.end, positions, hof)
 
     def _start_new(self, texture: Floats32) -> None:
-        """Put a point in the middle of every textured grid square that no live one is in."""
+        """Start a point in the centre of every textured grid square without a live one."""
         height, width = texture.shape
         rows, columns = height // self.step, width // self.step
         if rows == 0 or columns == 0:
@@ -202,7 +152,7 @@ def _moves(shifts: Floats32) -> npt.NDArray[np.bool_]:
     spread = np.sqrt(((path - path.mean(axis=1, keepdims=True)) ** 2).mean(axis=1)).max(axis=1)
     lengths = np.sqrt((shifts**2).sum(axis=2))
     jump = lengths.max(axis=1, initial=0)
-    slipped = (jump > MAX_JUMP) & (jump > MAX_JUMP_SHARE * lengths.sum(axis=1))
+    slipped = (jump > MAX_JUMP) & (jump > MAX_JUMP_FRACTION * lengths.sum(axis=1))
     return np.asarray((spread >= MIN_SPREAD) & (spread <= MAX_SPREAD) & ~slipped)
 
 
@@ -216,8 +166,8 @@ def _normalised(sums: Floats32) -> Floats32:
 def _integrate(magnitude: Floats32, angle: Floats32, integral: Floats32) -> None:
     """Sum the flow's histogram over the rectangle up to each pixel: (h + 1, w + 1, 9) in place.
 
-    A pixel that moves votes with its speed, shared between the two nearest directions; one that
-    does not votes 1 for the zero bin.
+    A moving pixel adds its speed to the two nearest directions, by linear interpolation; any other
+    adds 1 to the zero bin.
     """
     height, width = magnitude.shape
     row = np.zeros(BINS, np.float32)
@@ -231,9 +181,9 @@ def _integrate(magnitude: Floats32, angle: Floats32, integral: Floats32) -> None
             else:
                 place = angle[y, x] * per_radian
                 low = int(place)
-                share = place - np.float32(low)
-                row[low % ORIENTATIONS] += speed * (np.float32(1) - share)
-                row[(low + 1) % ORIENTATIONS] += speed * share
+                part = place - np.float32(low)
+                row[low % ORIENTATIONS] += speed * (np.float32(1) - part)
+                row[(low + 1) % ORIENTATIONS] += speed * part
             for b in range(BINS):
                 integral[y + 1, x + 1, b] = integral[y, x + 1, b] + row[b]
 
@@ -249,7 +199,7 @@ def _advance(
     shifts: Floats32,
     sums: Floats32,
 ) -> npt.NDArray[np.bool_]:
-    """Describe every point where it is, move it on, and say which are still in the frame, (n,)."""
+    """Add the histogram at every point, move the point; (n,) whether it is still in the frame."""
     height, width, _ = flow.shape
     length = shifts.shape[1]
     across, down = min(patch, width) // CELLS_ACROSS, min(patch, height) // CELLS_ACROSS
@@ -273,7 +223,7 @@ def _advance(
                     histogram[k] = max(inside, np.float32(0))
                     total += histogram[k]
                     k += 1
-        # Square roots of shares: unit length, and no single fast pixel rules (as RootSIFT).
+        # Square roots of frequencies (RootSIFT): unit length, and fast pixels weigh less.
         if total > 0:
             cell = age * CELLS_ALONG // length
             for k in range(FRAME_DIM):

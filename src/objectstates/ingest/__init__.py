@@ -1,0 +1,1 @@
+"""From video files to a corpus: runs detectors, tracker and features; defines none of them."""

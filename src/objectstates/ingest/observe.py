@@ -1,14 +1,14 @@
-"""One pass over the frames of a clip: what is seen of its objects and its motion.
+"""One pass over the frames of a clip: detections, tracks, tracklet features and chunk features.
 
-Every frame goes through here once. Some 25 times a second it is tracked, a dozen times the flow is
-taken, and 5 times a second one forward pass of the backbone serves the detector (where it uses the
-same one), the appearance of all boxes, and the description of the whole frame.
+Frames are read at up to `TRACK_FPS`. All are tracked, optical flow is computed at `FLOW_FPS`, and
+at `DETECT_FPS` frames are *sampled*: the detector and the backbone run on them. Where both use the
+same network it runs once per frame (`SharedNetworkDetector`).
 
-The appearance of a tracklet needs its boxes, which are known only when the track has ended, for
-tracks are linked in both directions. So looks (the maps of frames, on the GPU if the backbone runs
-there) and motion are kept until no track to come can reach back to them, ten seconds or so: longer
-tracks are handed out in parts. What is done is added to tables on disk. So the memory is flat
-however long the clip, but for times, boxes and detections.
+The features of a tracklet need its boxes, which are known only when the track has ended, for tracks
+are linked in both directions. So feature maps (on the GPU if the backbone runs there) and motion
+fields are kept until no unfinished track can begin before them, `LONGEST_TRACK` at most: longer
+tracks are returned in parts. Finished features are appended to tables on disk. So memory does not
+grow with the length of the clip, but for times, boxes and detections.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.base.cache import Arrays
+from objectstates.base.cache import Arrays, Entry
+from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import VideoError
 from objectstates.base.row_table import GROUP, Rows
-from objectstates.detect.detections import Detections, Detector
-from objectstates.features.backbones import Backbone, Look
+from objectstates.detect.detections import Detections, Detector, SharedNetworkDetector
+from objectstates.features.backbones import Backbone, FeatureMaps
 from objectstates.features.chunks import ChunkAverages, chunk_intervals
 from objectstates.features.flow import FlowEstimator
 from objectstates.features.object_motion import (
@@ -35,16 +36,18 @@ from objectstates.features.object_motion import (
     motion_field,
     object_motion,
 )
-from objectstates.features.roi_pooling import average
+from objectstates.features.roi_pooling import GRID, average
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
-from objectstates.track.tracker import Track, Tracker, TrackPiece, cut_tracks
+from objectstates.track.tracker import Tracker
+from objectstates.track.tracklets import TrackPiece, cut_tracks
+from objectstates.track.tracks import Track
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, read_frames
 
-LONGEST_TRACK = 10.0  # seconds; for as long are maps kept, 0.3 MB each
-TRACK_FPS = 25.0
+LONGEST_TRACK = 10.0  # seconds; maps are kept as long, 0.3 MB per sampled frame
+TRACK_FPS = 25.0  # the paper's videos
 DETECT_FPS = 5.0
-FLOW_FPS = 12.5  # enough for the motion of objects; trajectories want every frame
+FLOW_FPS = 12.5  # enough for the motion of objects; trajectories need every frame
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
@@ -52,18 +55,19 @@ Floats32 = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class ObserveSettings:
-    """How a clip is looked at.
+    """Settings of `observe`.
 
-    tracklet_seconds : length that tracks are cut into, about.
-    context : factor by which boxes are enlarged before their appearance is taken.
-    max_side : the longer side of frames is brought down to this many pixels.
-    words : also gather the descriptors of the paper's bags of words.
+    tracklet_seconds : length of a tracklet: tracks are cut into equal parts of about this length.
+    context : factor by which boxes are enlarged before their features are pooled.
+    max_side : frames are shrunk so that their longer side has at most this many pixels.
+    words : also extract the descriptors of the paper's bags of words.
     image_fps : frames per second of folders of images.
-    batch : frames that the detector and the backbone get at once; more than 1 pays on a GPU only.
+    batch : sampled frames passed to the detector and the backbone at once; more than 1 is faster
+        on a GPU only.
     """
 
     tracklet_seconds: float = 1.0
-    context: float = 1.25
+    context: float = BOX_CONTEXT
     max_side: int = 480
     words: bool = False
     image_fps: float = 25.0
@@ -72,16 +76,16 @@ class ObserveSettings:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What was seen of a clip; plain arrays, so that it can be kept. The large ones lie on disk.
+    """Tracklets and chunks of a clip, as plain arrays for the cache; the large ones are on disk.
 
-    span : (2,) start and end of what could be read, in seconds of the video.
+    span : (2,) start and end of the frames read, in seconds of the video.
     tracklet_span : (n, 2) start and end; ``tracklet_score`` (n,), ``tracklet_feature`` (n, d).
     boxes : (B, 5) time, x1, y1, x2, y2 in pixels of the video; tracklet i's begin at
         ``box_offsets[i]``.
-    chunk_span : (T, 2) start and end; ``chunk_feature`` (T, D), object motion and frame appearance.
+    chunk_span : (T, 2) start and end; ``chunk_feature`` (T, D), object motion and frame features.
     hof, hof_time, conv, conv_time : the paper's descriptors (k, 108) and (c, C) in the order of
-        time, and their times (k, 1) and (c, 1); empty unless asked for.
-    frames : (1,) how many were read.
+        time, and their times (k, 1) and (c, 1); empty unless `ObserveSettings.words`.
+    frames : (1,) number of frames read.
     """
 
     span: Floats
@@ -103,6 +107,14 @@ class Observation:
         return dict(vars(self))
 
 
+@dataclass(frozen=True, eq=False)
+class StoredObservation:
+    """The arrays of an `Observation` in a file of the cache."""
+
+    clip: ClipSpan
+    entry: Entry
+
+
 def observe(
     clip: ClipSpan,
     detector: Detector,
@@ -111,13 +123,13 @@ def observe(
     *,
     known_detections: DetectionLog | None = None,
     scratch: Path | None = None,
-    tick: Callable[[int], None] = lambda count: None,
+    tick: Callable[[int], None] = lambda _count: None,
 ) -> tuple[Observation, DetectionLog]:
-    """Look at all frames of a clip once.
+    """Read the frames of a clip once; return its tracklets and chunks, and the detections.
 
-    detector : the one for this clip (``Detector.for_clip``).
-    known_detections : what it found in an earlier run, to spare it.
-    scratch : folder for what is seen, see `Rows`; the system's temporary one unless given.
+    detector : the one of this clip (``Detector.for_clip``).
+    known_detections : of an earlier run; the detector is then not called.
+    scratch : folder for the tables, see `Rows`; by default the system's temporary one.
     tick : called with the number of frames read since the last call.
     """
     with read_frames(
@@ -129,18 +141,18 @@ def observe(
         image_fps=settings.image_fps,
     ) as reading:
         log = known_detections or DetectionLog()
-        unspared = None if known_detections is not None else detector
-        eyes = _Eyes(unspared, log, backbone, settings, scratch)
-        for frames in _gulps(reading, settings.batch):
-            eyes.see(frames)
+        used_detector = None if known_detections is not None else detector
+        clip_pass = _ClipPass(used_detector, log, backbone, settings, scratch)
+        for frames in _batches(reading, settings.batch):
+            clip_pass.process(frames)
             tick(len(frames))
         period = 1 / min(max(reading.info.fps, 1.0), TRACK_FPS)
-        return eyes.finish(period, reading.problems), log
+        return clip_pass.finish(period, reading.problems), log
 
 
 @dataclass
 class DetectionLog:
-    """What a detector found in a clip, by the time of the frame."""
+    """The detections in a clip, by the time of the frame."""
 
     times: list[float] = field(default_factory=list)
     found: list[Detections] = field(default_factory=list)
@@ -173,8 +185,8 @@ class DetectionLog:
         return cls(arrays["times"].tolist(), found[: len(arrays["times"])])
 
 
-class _Every:
-    """True for the first frame of every period, whatever the frame rate."""
+class _Sampler:
+    """True for the first frame of every period of ``1 / fps`` seconds."""
 
     def __init__(self, fps: float) -> None:
         self.fps, self.last = fps, -1
@@ -186,30 +198,30 @@ class _Every:
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
-    """A frame, and whether it is one of those that the detector and the backbone look at."""
+class _Read:
+    """A frame, and whether the detector and the backbone run on it."""
 
     frame: Frame
-    look: bool
+    sampled: bool
 
 
-def _gulps(frames: Iterable[Frame], batch: int) -> Iterator[list[_Due]]:
-    """Frames in groups, each with ``batch`` to be looked at, of one size."""
-    due, gulp, looks = _Every(DETECT_FPS), list[_Due](), 0
+def _batches(frames: Iterable[Frame], batch: int) -> Iterator[list[_Read]]:
+    """Groups of frames of one size, each with up to ``batch`` sampled ones."""
+    is_sampled, group, count = _Sampler(DETECT_FPS), list[_Read](), 0
     for frame in frames:
-        look = due(frame.time)
-        resized = gulp and gulp[-1].frame.image.shape != frame.image.shape
-        if resized or (look and looks == batch):
-            yield gulp
-            gulp, looks = [], 0
-        gulp.append(_Due(frame, look))
-        looks += look
-    if gulp:
-        yield gulp
+        sampled = is_sampled(frame.time)
+        resized = group and group[-1].frame.image.shape != frame.image.shape
+        if resized or (sampled and count == batch):
+            yield group
+            group, count = [], 0
+        group.append(_Read(frame, sampled))
+        count += sampled
+    if group:
+        yield group
 
 
-class _Eyes:
-    """The state of one pass: what is still open, and what is done."""
+class _ClipPass:
+    """State of one pass: what unfinished tracks may still need, and the tables of finished rows."""
 
     def __init__(
         self,
@@ -222,62 +234,69 @@ class _Eyes:
         self.detector, self.log = detector, log
         self.backbone, self.settings = backbone, settings
         self.tracker = Tracker(longest=LONGEST_TRACK)
-        self.due_flow = _Every(TRACK_FPS if settings.words else FLOW_FPS)
+        self.flow_is_due = _Sampler(TRACK_FPS if settings.words else FLOW_FPS)
         self.flow = FlowEstimator()
         self.trajectories = DenseTrajectories() if settings.words else None
         self.first: float | None = None
         self.last = 0.0
         self.count = 0
         self.scale = (1.0, 1.0)
-        # open: tracks to come may reach back to it
-        self.looks: list[tuple[list[float], Look]] = []  # of batches of frames, at their times
+        # Kept because an unfinished track may have boxes at these times:
+        self.maps: list[tuple[list[float], FeatureMaps]] = []  # times of a batch, and its maps
         self.fields: list[MotionField] = []
         self.pieces: list[TrackPiece] = []
-        self.waiting: list[tuple[TrackPiece, Floats32]] = []
-        self.done = _Done(backbone, scratch)
+        self.described: list[tuple[TrackPiece, Floats32]] = []
+        self.tables = _Tables(backbone, scratch)
 
-    def see(self, gulp: list[_Due]) -> None:
-        looked_at = [due.frame for due in gulp if due.look]
-        times = [frame.time for frame in looked_at]
-        if looked_at:  # a GPU goes to work on them, and is waited for where its answer is needed
-            look = self.backbone.look([frame.image for frame in looked_at])
-            self.looks.append((times, look))
-        found = dict(zip(times, self._detect(looked_at), strict=True))
-        for due in gulp:
-            frame = due.frame
+    def process(self, batch: list[_Read]) -> None:
+        sampled = [read.frame for read in batch if read.sampled]
+        times = [frame.time for frame in sampled]
+        detections: list[Detections] = []
+        if sampled:
+            detections, maps = self._detect(sampled)
+            self.maps.append((times, maps))
+        by_time = dict(zip(times, detections, strict=True))
+        for read in batch:
+            frame = read.frame
             if self.first is None:
                 self.first = frame.time
-                self.done.begin(frame.time)
+                self.tables.begin(frame.time)
             gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
-            self.tracker.update(frame.time, gray, found.get(frame.time))
+            self.tracker.update(frame.time, gray, by_time.get(frame.time))
             if self.tracker.cut:
                 self.flow.reset()
-            if self.due_flow(frame.time):
-                self._move(frame.time, gray)
+            if self.flow_is_due(frame.time):
+                self._add_flow(frame.time, gray)
             self.last, self.scale = frame.time, frame.scale
             self.count += 1
-            if due.look:
-                self._settle(self.tracker.pop_finished(), self.tracker.settled - 1e-6)
-        if looked_at:
-            self._describe(times, look)
+            if read.sampled:
+                self._close(self.tracker.pop_finished(), self.tracker.settled - 1e-6)
+        if sampled:
+            self._describe_frames(times, maps)
 
-    def _detect(self, frames: list[Frame]) -> list[Detections]:
+    def _detect(self, frames: list[Frame]) -> tuple[list[Detections], FeatureMaps]:
+        """Detections and feature maps of sampled frames."""
+        images = [frame.image for frame in frames]
         if self.detector is None:
-            return [self.log.at(frame.time) for frame in frames]
-        found = self.detector.detect(frames)
+            maps = self.backbone.device_maps(images)
+            return [self.log.at(frame.time) for frame in frames], maps
+        if isinstance(self.detector, SharedNetworkDetector):
+            found, maps = self.detector.detect_with_maps(frames, self.backbone)
+        else:
+            maps = self.backbone.device_maps(images)  # first: a GPU computes them meanwhile
+            found = self.detector.detect(frames)
         for frame, detections in zip(frames, found, strict=True):
             self.log.add(frame.time, detections)
-        return found
+        return found, maps
 
-    def _describe(self, times: list[float], look: Look) -> None:
-        """The frames as wholes."""
-        for time, whole in zip(times, look.frames(), strict=True):
-            self.done.frames.add(time, whole)
+    def _describe_frames(self, times: list[float], maps: FeatureMaps) -> None:
+        for time, feature in zip(times, maps.describe_frames(), strict=True):
+            self.tables.frames.add(time, feature)
         if self.settings.words:
-            for time, cells in zip(times, look.cells(), strict=True):
-                self.done.add_conv(time, cells)
+            for time, cells in zip(times, maps.cells(), strict=True):
+                self.tables.add_conv(time, cells)
 
-    def _move(self, time: float, gray: npt.NDArray[np.uint8]) -> None:
+    def _add_flow(self, time: float, gray: npt.NDArray[np.uint8]) -> None:
         step = self.flow.update(time, gray)
         if step is None:
             return
@@ -285,59 +304,59 @@ class _Eyes:
         if self.trajectories is not None:
             ended = self.trajectories.update(step)
             if len(ended):
-                self.done.add_hof(ended.time, ended.hof)
+                self.tables.add_hof(ended.time, ended.hof)
 
-    def _settle(self, tracks: list[Track], until: float) -> None:
-        """Describe tracks that have ended, and close what lies before ``until`` (seconds)."""
+    def _close(self, tracks: list[Track], until: float) -> None:
+        """Describe finished tracks; write and drop all that no later track can change.
+
+        until : seconds; unfinished tracks begin later.
+        """
         new = cut_tracks(tracks, seconds=self.settings.tracklet_seconds)
-        self.waiting += self._appearances(new)
+        self.described += self._describe_tracklets(new)
         self.pieces = sorted(self.pieces + new, key=_by_start)
-        self.waiting.sort(key=lambda pair: _by_start(pair[0]))
+        self.described.sort(key=lambda pair: _by_start(pair[0]))
         while self.fields and self.fields[0].end < until:
             motion = self.fields.pop(0)
             alive, boxes = _alive(self.pieces, motion.end)
             scores = np.array([self.pieces[index].score for index in alive])
-            self.done.motion.add(motion.time, object_motion(motion, boxes, scores))
-        while self.waiting and self.waiting[0][0].start < until:
-            self.done.add_tracklet(*self.waiting.pop(0), self.scale)
-        self.looks = [(times, look) for times, look in self.looks if times[-1] >= until]
+            self.tables.motion.add(motion.time, object_motion(motion, boxes, scores))
+        while self.described and self.described[0][0].start < until:
+            self.tables.add_tracklet(*self.described.pop(0), self.scale)
+        self.maps = [(times, maps) for times, maps in self.maps if times[-1] >= until]
         self.pieces = [piece for piece in self.pieces if piece.end > until]
-        self.done.settle()
+        self.tables.close()
 
-    def _appearances(self, pieces: list[TrackPiece]) -> list[tuple[TrackPiece, Floats32]]:
-        """The pieces with the appearance of their boxes.
-
-        One between two looks has no appearance, and is of no use.
-        """
-        seen: list[list[Floats32]] = [[] for _ in pieces]
-        for times, look in self.looks:
+    def _describe_tracklets(self, pieces: list[TrackPiece]) -> list[tuple[TrackPiece, Floats32]]:
+        """Tracklets with their features; those without a sampled frame are dropped."""
+        features: list[list[Floats32]] = [[] for _ in pieces]
+        for times, maps in self.maps:
             alive = [_alive(pieces, time) for time in times]
             if not any(indices for indices, _ in alive):
                 continue
-            described = look.boxes([boxes for _, boxes in alive], context=self.settings.context)
-            for (indices, _), features in zip(alive, described, strict=True):
-                for index, feature in zip(indices, features, strict=True):
-                    seen[index].append(feature)
-        return [(p, average(looks)) for p, looks in zip(pieces, seen, strict=True) if looks]
+            boxes = [boxes for _, boxes in alive]
+            described = maps.describe_boxes(boxes, context=self.settings.context)
+            for (indices, _), rows in zip(alive, described, strict=True):
+                for index, row in zip(indices, rows, strict=True):
+                    features[index].append(row)
+        return [(p, average(rows)) for p, rows in zip(pieces, features, strict=True) if rows]
 
     def finish(self, period: float, problems: list[str]) -> Observation:
+        """The result, once all frames are processed; ``period`` is the duration of the last."""
         if self.first is None:
             raise VideoError("no frame could be read")
-        self._settle(self.tracker.finish(), np.inf)
-        return self.done.observation(self.first, self.last + period, self.count, problems)
+        self._close(self.tracker.finish(), np.inf)
+        return self.tables.observation(self.first, self.last + period, self.count, problems)
 
 
-class _Done:
-    """What is known of a clip once and for all, in tables that grow on disk."""
+class _Tables:
+    """Finished rows of an observation, in tables on disk."""
 
     def __init__(self, backbone: Backbone, scratch: Path | None) -> None:
         channels = dict(zip(backbone.strides, backbone.channels, strict=True))
         pooled = [channels[stride] for stride in backbone.appearance_strides]
-        self._frame_size = backbone.channels[-1]
-        self._scratch = scratch
-        self._spans = self._table(2, np.float64)
-        self._scores = self._table(1, np.float64)
-        self._features = self._table(4 * sum(pooled), np.float32)
+        self._frame_size, self._scratch = backbone.channels[-1], scratch
+        self._span, self._score = self._table(2, np.float64), self._table(1, np.float64)
+        self._feature = self._table(GRID**2 * sum(pooled), np.float32)
         self._boxes = self._table(5, np.float64)
         self._box_offsets = [0]
         self._hof, self._hof_time = self._table(HOF_DIM, np.float16), self._table(1, np.float64)
@@ -350,18 +369,18 @@ class _Done:
         self.motion = ChunkAverages(time, OBJECT_MOTION_DIM, self._scratch)
         self.frames = ChunkAverages(time, self._frame_size, self._scratch)
 
-    def settle(self) -> None:
-        self.motion.settle()
-        self.frames.settle()
+    def close(self) -> None:
+        """Average the chunks that no later sample can change."""
+        self.motion.close()
+        self.frames.close()
 
     def add_tracklet(
         self, piece: TrackPiece, feature: Floats32, scale: tuple[float, float]
     ) -> None:
-        self._spans.extend([piece.start, piece.end])
-        self._scores.extend([piece.score])
-        self._features.extend(feature)
-        boxes = piece.boxes * np.array([*scale, *scale])
-        self._boxes.extend(np.column_stack([piece.times, boxes]))
+        self._span.extend([piece.start, piece.end])
+        self._score.extend([piece.score])
+        self._feature.extend(feature)
+        self._boxes.extend(np.column_stack([piece.times, piece.boxes * np.array([*scale, *scale])]))
         self._box_offsets.append(len(self._boxes))
 
     def add_hof(self, time: float, hof: Floats32) -> None:
@@ -379,9 +398,9 @@ class _Done:
             chunks.extend(np.concatenate(pair, axis=1))
         return Observation(
             span=np.array([start, end]),
-            tracklet_span=self._spans.read(),
-            tracklet_score=self._scores.read()[:, 0],
-            tracklet_feature=self._features,
+            tracklet_span=self._span.read(),
+            tracklet_score=self._score.read()[:, 0],
+            tracklet_feature=self._feature,
             boxes=self._boxes.read(),
             box_offsets=np.array(self._box_offsets, np.int64),
             chunk_span=chunk_intervals(start, end),
@@ -400,7 +419,7 @@ def _by_start(piece: TrackPiece) -> tuple[float, float, int]:
 
 
 def _alive(pieces: Iterable[TrackPiece], time: float) -> tuple[list[int], Floats]:
-    """The pieces that have a box at this time, and those boxes, (n, 4)."""
+    """Indices of the pieces that have a box at this time, and those boxes, (n, 4)."""
     indices, boxes = [], []
     for index, piece in enumerate(pieces):
         if piece.start <= time < piece.end:

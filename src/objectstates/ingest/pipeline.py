@@ -1,4 +1,11 @@
-"""From video files to a corpus: all clips observed, in parallel, each at most once."""
+"""From video files to a corpus: `ingest_to` writes one, `ingest` returns one in memory.
+
+Steps for a clip: ``video/reader.py`` reads its frames; ``observe.py`` runs the detector
+(``detect/registry.py``), the tracker (``track/``, where tracks are also cut into tracklets)
+and the backbone (``features/registry.py``) on them, in parallel over clips, and puts the result in
+the cache; here the results of all clips become the tables of one corpus. With ``chunks="paper"``
+the chunk features are bags of words (``bag_of_words.py``).
+"""
 
 from __future__ import annotations
 
@@ -14,67 +21,63 @@ from typing import Any
 import cv2
 import numpy as np
 
-from objectstates.base.cache import ArrayCache, Entry, content_digest, digest
-from objectstates.base.choices import ChunkKind
+from objectstates.base.cache import ArrayCache, content_digest, digest
+from objectstates.base.choices import DETECTION_THRESHOLD, ChunkKind
 from objectstates.base.errors import SettingError, VideoError
-from objectstates.base.row_table import GROUP, Rows
-from objectstates.base.storage import made_folder
+from objectstates.base.storage import make_folder
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import ARTEFACT, FeaturePieces, write_with_features
 from objectstates.data.truth import ClipTruth, label_corpus
-from objectstates.detect.detections import Detector
+from objectstates.detect.detections import DetectorOptions
 from objectstates.detect.registry import load_detector
-from objectstates.features.backbones import Backbone, load_backbone
-from objectstates.features.chunks import chunk_windows
-from objectstates.features.codebook import (
-    ROWS_AT_ONCE,
-    Codebook,
-    DescriptorSample,
-    learn_codebook,
-    merge_samples,
-    sample_descriptors,
+from objectstates.features.codebook import Codebook
+from objectstates.features.registry import load_backbone
+from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks
+from objectstates.ingest.observe import (
+    DetectionLog,
+    ObserveSettings,
+    StoredObservation,
+    observe,
 )
-from objectstates.ingest.observe import DetectionLog, ObserveSettings, observe
-from objectstates.parallel.pool import Outcome, run_all
+from objectstates.parallel.pool import run_all
+from objectstates.parallel.tasks import Outcome
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
-VERSION = 2  # of what an observation means; a change makes kept ones stale
-
-HOF_WORDS, CONV_WORDS = 2000, 1000  # the paper's
-SAMPLED_AT_ONCE = 50_000  # descriptors
-GPU_BATCH = 128  # frames handed over at once: one pass, while those before are tracked
+VERSION = 2  # of observations, part of cache keys: raise it when their content may change
+GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
 
 
 @dataclass(frozen=True)
 class IngestSettings:
-    """What decides the corpus.
+    """All that a corpus depends on, beside the clips.
 
-    detector : spec, see ``detect/registry.py``; ``object_name`` is the object sought.
-    threshold : detections below this score are dropped; low, as in the paper.
-    appearance : spec of the backbone, see ``features/backbones.py``.
+    detector : KIND or KIND:NAME, see ``detect/registry.py``; ``object_name`` is the object's class.
+    threshold : the least score of a detection.
+    appearance : the backbone, see ``features/registry.py``.
     chunks : "dense" (object motion and frame appearance) or "paper" (bags of words).
     device : where torch models run.
+    tracklet_seconds, context, max_side, image_fps : see `ObserveSettings`.
     """
 
     detector: str = "motion"
     object_name: str | None = None
-    threshold: float = 0.4
+    threshold: float = DETECTION_THRESHOLD
     appearance: str = "lite0"
     chunks: ChunkKind = "dense"
     device: str = "cpu"
-    tracklet_seconds: float = 1.0
-    context: float = 1.25
-    max_side: int = 480
-    image_fps: float = 25.0
+    tracklet_seconds: float = ObserveSettings.tracklet_seconds
+    context: float = ObserveSettings.context
+    max_side: int = ObserveSettings.max_side
+    image_fps: float = ObserveSettings.image_fps
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name in ("tracklet_seconds", "context", "image_fps", "max_side"):
             if not getattr(self, name) > 0:
-                raise SettingError(f"{name} must be above 0, not {getattr(self, name)!r}")
+                raise SettingError(f"`{name}` must be above 0, not {getattr(self, name)!r}")
         if self.chunks not in ("dense", "paper"):
-            raise SettingError(f"chunks must be dense or paper, not {self.chunks!r}")
+            raise SettingError(f"`chunks` must be dense or paper, not {self.chunks!r}")
 
     @property
     def observe(self) -> ObserveSettings:
@@ -90,7 +93,7 @@ class IngestSettings:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an ingest is, for whoever watches."""
+    """Progress of an ingest: clips, clips done, frames read."""
 
     clips: int
     clips_done: int
@@ -99,10 +102,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of the clips.
+    """Summary of an ingest.
 
-    failed : clip and reason; ``problems`` are what could be read only in part.
-    observed, kept : how many clips were looked at, and how many came from the cache.
+    failed : clip and reason; ``problems`` are of clips read in part.
+    observed, kept : number of clips computed, and of those from the cache.
     """
 
     failed: tuple[tuple[str, str], ...] = ()
@@ -123,12 +126,11 @@ def ingest(
     strict: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> tuple[Corpus, Report]:
-    """Turn clips into a corpus. What cannot be read is left out and reported, or raised if strict.
+    """Turn clips into a corpus. Unreadable clips are skipped and reported, or raised if ``strict``.
 
-    cache : folder in which what was computed is kept; a later run redoes only what changed.
-    ray_address : of a Ray cluster to run on; all its machines must see the videos and the cache.
-    like : take the codebooks of this corpus instead of learning others, so that what was learned
-        on it can label the new clips.
+    cache : folder of results per clip; a later run computes only what changed.
+    ray_address : of a Ray cluster; all its machines must see the videos and the cache.
+    like : use the codebooks of this corpus, so that a model trained on it can label the new clips.
     """
     with TemporaryDirectory(prefix="objectstates-") as folder:
         _, report = ingest_to(
@@ -158,80 +160,86 @@ def ingest_to(
     strict: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> tuple[Corpus, Report]:
-    """As :func:`ingest`, but write the corpus as the folder ``path``; returned without features.
+    """`ingest` to the folder ``path``; the corpus returned has no features.
 
     They are never all in memory, whatever the number and the length of the clips.
 
-    truth : what is known of the clips, to label them by.
+    truth : ground truth of the clips, for labels.
     """
     ARTEFACT.check_target(path)
     if not clips:
         raise VideoError("there is no clip to read")
     if ray_address is not None and cache is None:
-        raise SettingError("on a Ray cluster, name a cache folder that all its machines see")
+        raise SettingError("`cache`: on a Ray cluster, give a folder that all its machines see")
     if ray_address is not None and settings.device.startswith("cuda:"):
-        raise SettingError("on a Ray cluster, which says what GPU each worker has: --device cuda")
-    done = frames = 0
-
-    def tell() -> None:
-        if progress is not None:
-            progress(Progress(len(clips), done, frames))
-
-    def on_done(index: int, outcome: Outcome[_Seen]) -> None:
-        nonlocal done
-        done += 1
-        if strict and outcome.failure is not None:
-            raise VideoError(f"{clips[index].id}: {outcome.failure}")
-        tell()
-
-    def on_ticks(count: int) -> None:
-        nonlocal frames
-        frames = count
-        tell()
-
-    # What was seen goes by way of files, so that no process holds more than it works on.
-    with _place(cache) as folder:
+        raise SettingError(
+            "`device`: Ray chooses the GPU of each worker: give cuda, without a number"
+        )
+    # Results per clip go through files, so that no process holds more than one clip.
+    with _store_folder(cache) as folder:
         store = ArrayCache(folder)
+        counter = _Counter(clips, strict, progress)
         outcomes = run_all(
-            partial(_Observer, settings, store, cache is not None, clips),
+            partial(_Worker, settings, store, cache is not None, clips),
             clips,
             processes=processes,
             ray_address=ray_address,
             gpu=settings.device.startswith("cuda"),
-            on_done=on_done,
-            on_ticks=on_ticks,
+            on_done=counter.clip_done,
+            on_ticks=counter.frames_read,
         )
-        seen = [(c, o.value) for c, o in zip(clips, outcomes, strict=True) if o.value is not None]
+        done = [(c, o.value) for c, o in zip(clips, outcomes, strict=True) if o.value is not None]
         failed = tuple((c.id, o.failure) for c, o in zip(clips, outcomes, strict=True) if o.failure)
-        if not seen:
+        if not done:
             raise VideoError(f"none of {len(clips)} clips could be read, first {failed[0][1]}")
-        kept = [_Kept(clip, store.entry(value.key)) for clip, value in seen]
-        codebooks = _codebooks(kept, settings, like)
-        facts = {"object": settings.object_name, "ingest": _facts(settings, seen[0][1])}
-        corpus = _without_features(kept, facts, codebooks)
-        if truth is not None:
-            corpus = label_corpus(corpus, truth)
-        features = _stored("tracklet_feature", kept), _of_chunks(kept, codebooks, store.folder)
-        write_with_features(corpus, path, *features)
-        problems = tuple(str(p) for part in kept for p in part.entry["problems"])
+        stored = [StoredObservation(clip, store.entry(value.key)) for clip, value in done]
+        corpus = _write_corpus(path, stored, settings, done[0][1], like, truth, store.folder)
+        problems = tuple(str(p) for part in stored for p in part.entry["problems"])
     report = Report(
         failed=failed,
         problems=problems,
-        observed=sum(not value.from_cache for _, value in seen),
-        kept=sum(value.from_cache for _, value in seen),
-        frames=sum(value.frames for _, value in seen),
+        observed=sum(not value.from_cache for _, value in done),
+        kept=sum(value.from_cache for _, value in done),
+        frames=sum(value.frames for _, value in done),
     )
     return corpus, report
 
 
+class _Counter:
+    """Counts what the workers have done, for ``progress``."""
+
+    def __init__(
+        self,
+        clips: Sequence[ClipSpan],
+        strict: bool,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.clips, self.strict, self.progress = clips, strict, progress
+        self.done = self.frames = 0
+
+    def clip_done(self, index: int, outcome: Outcome[_Observed]) -> None:
+        self.done += 1
+        if self.strict and outcome.failure is not None:
+            raise VideoError(f"{self.clips[index].id}: {outcome.failure}")
+        self._report()
+
+    def frames_read(self, count: int) -> None:
+        self.frames = count
+        self._report()
+
+    def _report(self) -> None:
+        if self.progress is not None:
+            self.progress(Progress(len(self.clips), self.done, self.frames))
+
+
 @contextmanager
-def _place(cache: Path | None) -> Iterator[Path]:
-    """The cache, made unless it is there; without one, a folder that is removed in the end."""
+def _store_folder(cache: Path | None) -> Iterator[Path]:
+    """The cache folder, created if need be; without one, a temporary folder."""
     if cache is None:
         with TemporaryDirectory(prefix="objectstates-") as folder:
             yield Path(folder)
         return
-    yield made_folder(cache, "--cache")
+    yield make_folder(cache, "cache")
 
 
 def settings_of(corpus: Corpus) -> IngestSettings:
@@ -239,13 +247,13 @@ def settings_of(corpus: Corpus) -> IngestSettings:
     known = {setting.name for setting in fields(IngestSettings)}
     facts = corpus.info.get("ingest")
     if not isinstance(facts, dict) or facts.get("version") != VERSION:
-        raise SettingError("the corpus to be like was not made by this version of ingest")
+        raise SettingError("`like`: the corpus was not made by this version of ingest")
     return IngestSettings(**{name: value for name, value in facts.items() if name in known})
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """Where an observation is kept, and what it was made with."""
+class _Observed:
+    """Key of an observation in the cache, and what it was made with."""
 
     key: str
     frames: int
@@ -253,8 +261,8 @@ class _Seen:
     fingerprints: tuple[str, str]  # of the detector and the backbone
 
 
-class _Observer:
-    """One process's detector and backbone, and the cache before them."""
+class _Worker:
+    """Observes clips, or takes them from the cache: a detector and a backbone per process."""
 
     def __init__(
         self,
@@ -265,27 +273,26 @@ class _Observer:
     ) -> None:
         cv2.setNumThreads(1)  # there is one process per core
         self.settings, self.store, self.reuse = settings, store, reuse
-        self.backbone: Backbone = load_backbone(settings.appearance, _device(settings))
-        self.detector: Detector = load_detector(
-            settings.detector,
-            object_name=settings.object_name,
-            device=settings.device,
-            threshold=settings.threshold,
-            clips=clips,
+        self.backbone = load_backbone(
+            settings.appearance, "cpu" if settings.appearance == "lite0" else settings.device
         )
+        options = DetectorOptions(
+            settings.object_name, settings.threshold, settings.device, clips=clips
+        )
+        self.detector = load_detector(settings.detector, options)
         self.fingerprints = self.detector.fingerprint, self.backbone.fingerprint
 
-    def __call__(self, clip: ClipSpan, tick: Callable[[int], None]) -> _Seen:
+    def __call__(self, clip: ClipSpan, tick: Callable[[int], None]) -> _Observed:
         settings = self.settings.observe
         video = probe(clip.video, image_fps=settings.image_fps)
         detector = self.detector.for_clip(clip, video)
         source = [content_digest(clip.video), clip.start, clip.end]
-        seen_as = [settings.max_side, settings.image_fps]
-        found_key = digest("detections", VERSION, source, seen_as, detector.fingerprint)
-        seen_key = digest("observation", found_key, asdict(settings), self.backbone.fingerprint)
-        if self.reuse and (kept := self.store.entry(seen_key)).is_whole():
-            return _Seen(seen_key, int(kept["frames"][0]), True, self.fingerprints)
-        known = self.store.get(found_key) if self.reuse else None
+        decoding = [settings.max_side, settings.image_fps]
+        detections_key = digest("detections", VERSION, source, decoding, detector.fingerprint)
+        key = digest("observation", detections_key, asdict(settings), self.backbone.fingerprint)
+        if self.reuse and (cached := self.store.entry(key)).is_whole():
+            return _Observed(key, int(cached["frames"][0]), True, self.fingerprints)
+        known = self.store.get(detections_key) if self.reuse else None
         observation, log = observe(
             clip,
             detector,
@@ -297,45 +304,69 @@ class _Observer:
         )
         try:
             if known is None:
-                self.store.put(found_key, log.arrays())
-            self.store.put(seen_key, observation.arrays())
+                self.store.put(detections_key, log.arrays())
+            self.store.put(key, observation.arrays())
         except OSError as problem:
             raise VideoError(
-                f"what was seen cannot be kept in {self.store.folder} ({problem.strerror}): "
-                "make room there, or choose another folder with --cache"
+                f"`cache`: nothing can be written in {self.store.folder} ({problem.strerror}): "
+                "make room there, or choose another folder"
             ) from problem
-        return _Seen(seen_key, int(observation.frames[0]), False, self.fingerprints)
+        return _Observed(key, int(observation.frames[0]), False, self.fingerprints)
 
 
-def _device(settings: IngestSettings) -> str:
-    return "cpu" if settings.appearance == "lite0" else settings.device
+def _write_corpus(
+    path: Path,
+    stored: Sequence[StoredObservation],
+    settings: IngestSettings,
+    observed: _Observed,
+    like: Corpus | None,
+    truth: Mapping[str, ClipTruth] | None,
+    scratch: Path | None,
+) -> Corpus:
+    """Write the observations of all clips as one corpus; return it without features."""
+    codebooks: dict[str, Codebook] = {}
+    if settings.chunks == "paper":
+        codebooks = codebooks_of(like) if like else learn_codebooks(stored, settings.seed)
+    info = {
+        "object": settings.object_name,
+        "ingest": {
+            "version": VERSION,
+            **asdict(settings),
+            "detector_fingerprint": observed.fingerprints[0],
+            "appearance_fingerprint": observed.fingerprints[1],
+        },
+    }
+    corpus = _without_features(stored, info, codebooks)
+    if truth is not None:
+        corpus = label_corpus(corpus, truth)
+    tracklets, chunks = (
+        _stored_features(f"{kind}_feature", stored) for kind in ("tracklet", "chunk")
+    )
+    if codebooks:
+        chunks = chunk_bags(stored, codebooks, scratch)
+    write_with_features(corpus, path, tracklets, chunks)
+    return corpus
 
 
-# --- from what was seen to a corpus ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """What was seen of a clip, in its file."""
-
-    clip: ClipSpan
-    entry: Entry
+def _stored_features(name: str, stored: Sequence[StoredObservation]) -> FeaturePieces:
+    size = stored[0].entry.shape(name)[1]
+    return FeaturePieces(size, (rows for part in stored for rows in part.entry.groups(name)))
 
 
 def _without_features(
-    kept: Sequence[_Kept], info: dict[str, Any], codebooks: dict[str, Codebook]
+    stored: Sequence[StoredObservation], info: dict[str, Any], codebooks: dict[str, Codebook]
 ) -> Corpus:
-    """All that was seen as one corpus, but for the features."""
+    """The clips, tracklets and chunks of all observations."""
     columns: dict[str, list[Array]] = defaultdict(list)
-    for part in kept:
+    for part in stored:
         for name in ("span", "tracklet_span", "tracklet_score", "boxes", "chunk_span"):
             columns[name].append(part.entry[name])
         columns["boxes_of"].append(np.diff(part.entry["box_offsets"]))
     per_clip = [list(map(len, columns[name])) for name in ("tracklet_span", "chunk_span")]
     table = {name: np.concatenate(parts) for name, parts in columns.items()}
     corpus = Corpus.from_arrays(
-        clip_ids=[part.clip.id for part in kept],
-        videos=[str(part.clip.video) for part in kept],
+        clip_ids=[part.clip.id for part in stored],
+        videos=[str(part.clip.video) for part in stored],
         info=info,
         tracklets_per_clip=per_clip[0],
         tracklet_start=table["tracklet_span"][:, 0],
@@ -352,91 +383,3 @@ def _without_features(
     spans = tuple((float(start), float(end)) for start, end in columns["span"])
     words = {f"{name}_words": codebook.centres for name, codebook in codebooks.items()}
     return replace(corpus, tracklets=boxes, spans=spans, arrays=words)
-
-
-def _of_chunks(
-    kept: Sequence[_Kept], codebooks: dict[str, Codebook], scratch: Path | None
-) -> FeaturePieces:
-    if not codebooks:
-        return _stored("chunk_feature", kept)
-    pieces = (bags for part in kept for bags in _bags(part.entry, codebooks, scratch))
-    return FeaturePieces(sum(map(len, codebooks.values())), pieces)
-
-
-def _stored(name: str, kept: Sequence[_Kept]) -> FeaturePieces:
-    """Features as they lie in the clips' files."""
-    size = kept[0].entry.shape(name)[1]
-    return FeaturePieces(size, (rows for part in kept for rows in part.entry.groups(name)))
-
-
-def _facts(settings: IngestSettings, seen: _Seen) -> dict[str, Any]:
-    """What the features of a corpus mean, so that others can be made alike."""
-    return {
-        "version": VERSION,
-        **asdict(settings),
-        "detector_fingerprint": seen.fingerprints[0],
-        "appearance_fingerprint": seen.fingerprints[1],
-    }
-
-
-# --- bags of words --------------------------------------------------------------------------------
-
-
-def _codebooks(
-    kept: Sequence[_Kept], settings: IngestSettings, like: Corpus | None
-) -> dict[str, Codebook]:
-    """The paper's words, learned on all clips or taken from ``like``; none for dense chunks."""
-    if settings.chunks == "dense":
-        return {}
-    sizes = {"hof": HOF_WORDS, "conv": CONV_WORDS}
-    if like is not None:
-        return {name: Codebook(like.arrays[f"{name}_words"]) for name in sizes}
-    return {
-        name: learn_codebook(_sample(name, kept, settings.seed), size, seed=settings.seed)
-        for name, size in sizes.items()
-    }
-
-
-def _sample(name: str, kept: Sequence[_Kept], seed: int) -> DescriptorSample:
-    """The sample of all clips' descriptors, of which no more is in memory than it and a piece."""
-    size = kept[0].entry.shape(name)[1]
-    sample = DescriptorSample(np.empty(0, np.uint64), np.empty((0, size), np.float32))
-    for part in kept:
-        first = 0
-        for rows in part.entry.groups(name, SAMPLED_AT_ONCE):
-            piece = sample_descriptors(part.clip.id, rows, first=first, seed=seed)
-            sample = merge_samples([sample, piece])
-            first += len(rows)
-    return sample
-
-
-def _bags(entry: Entry, codebooks: dict[str, Codebook], scratch: Path | None) -> Iterator[Array]:
-    """The bags of a clip's chunks, some at a time; its words lie on disk, as its descriptors do."""
-    words, windows = [], []
-    for name, codebook in codebooks.items():
-        words.append(Rows(1, np.int32, scratch))
-        for rows in entry.groups(name, ROWS_AT_ONCE):
-            words[-1].extend(codebook.words(rows.astype(np.float32)))
-        windows.append(_windows(entry, name))
-    for first in range(0, len(windows[0]), GROUP):
-        some = slice(first, first + GROUP)
-        parts = zip(codebooks.values(), words, windows, strict=True)
-        bags = [_histograms(codebook, found, of[some]) for codebook, found, of in parts]
-        yield np.concatenate(bags, axis=1)
-
-
-def _windows(entry: Entry, name: str) -> Array:
-    """Which descriptors are in the window of each chunk, (T, 2); they lie in the order of time."""
-    times, counts = [np.empty(0)], [np.zeros(1, np.int64)]
-    for some in entry.groups(f"{name}_time", SAMPLED_AT_ONCE):
-        moments, count = np.unique(some, return_counts=True)
-        times.append(moments)
-        counts.append(count)
-    windows = chunk_windows(np.concatenate(times), entry["chunk_span"])
-    return np.asarray(np.cumsum(np.concatenate(counts))[windows])
-
-
-def _histograms(codebook: Codebook, words: Rows, windows: Array) -> Array:
-    first, last = int(windows[0, 0]), int(windows[-1, 1])
-    found = words.read(first, last)[:, 0]
-    return np.stack([codebook.histogram(found[a:b]) for a, b in windows - first])

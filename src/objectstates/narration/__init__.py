@@ -1,12 +1,6 @@
-"""Find the clips of a manipulation in long narrated videos by what people say."""
+"""Retrieval of clips from long narrated videos: transcripts, text classifiers, clips; no images."""
 
-from objectstates.narration.retrieval import (
-    Retrieved,
-    TfidfSvm,
-    cross_validate,
-    retrieve,
-    write_clips,
-)
+from objectstates.narration.retrieval import Retrieved, retrieve, write_clips
 from objectstates.narration.sentences import Sentences, action_names, load_action, read_sentences
 from objectstates.narration.subtitles import (
     find_narrations,
@@ -14,6 +8,7 @@ from objectstates.narration.subtitles import (
     read_narrations,
     write_webvtt,
 )
+from objectstates.narration.text_classifier import TfidfSvm, cross_validate
 from objectstates.narration.transcript import Cue, Narration
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The sound of a video in pieces, so that memory does not grow with its length."""
+"""Audio of a video in segments, so that memory does not grow with its length."""
 
 from __future__ import annotations
 
@@ -13,47 +13,45 @@ from av.audio.frame import AudioFrame
 from av.container import InputContainer
 
 from objectstates.base.errors import NarrationError
-from objectstates.video.reader import as_video_error
+from objectstates.video.source import as_video_error
 
 RATE = 16_000
-"""Samples per second: what recognisers of speech were trained on."""
+"""Samples per second: what speech recognition models are trained on."""
 
-_PIECE, _SEARCH, _PAUSE = 30.0, 10.0, 0.2
-"""Seconds: the longest piece, in whose last part the quietest pause is looked for."""
-
-_GAP = 0.2
-"""Seconds without sound that end a piece: times after it are those of the file."""
+_SEGMENT = 30.0  # seconds, at most: the input length of Whisper
+_SEARCH, _PAUSE = 10.0, 0.2  # seconds; a cut is in the quietest pause of the last part of a segment
+_GAP = 0.2  # seconds missing in the timestamps that end a segment
 
 Samples = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Piece:
-    """Sound from ``start`` on, in seconds from the first frame of the video.
+class Segment:
+    """Audio from ``start`` on, in seconds from the first frame of the video.
 
-    samples : (n,) mono, ``RATE`` a second, between -1 and 1.
+    samples : (n,) mono at ``RATE``, in [-1, 1].
     """
 
     start: float
     samples: Samples
 
 
-def read_audio(path: str | Path, problems: list[str] | None = None) -> Iterator[Piece]:
-    """Yield the sound of a video, or of a sound file, cut where it is quiet.
+def read_audio(path: str | Path, problems: list[str] | None = None) -> Iterator[Segment]:
+    """Yield the audio of a video or an audio file, cut where it is quiet.
 
-    What is damaged is passed over, and told in ``problems``.
+    problems : receives a message if damaged packets are skipped.
     """
     place = Path(path)
     with as_video_error(place), av.open(str(place)) as container:
         if not container.streams.audio:
-            raise NarrationError(f"{place}: this video has no sound, so nothing can be heard in it")
-        yield from _pieces(_decoded(container, place, problems))
+            raise NarrationError(f"{place}: this video has no audio stream")
+        yield from _segments(_decoded(container, place, problems))
 
 
 def _decoded(
     container: InputContainer, path: Path, problems: list[str] | None
 ) -> Iterator[tuple[float, Samples]]:
-    """Times and samples of frames; a bad packet costs its own frames only."""
+    """Times and samples of frames; a corrupt packet is skipped."""
     stream = container.streams.audio[0]
     origin = 0.0
     if container.streams.video:
@@ -68,7 +66,7 @@ def _decoded(
             damaged += 1
             continue
         if packet.size == 0:
-            frames.append(None)  # the last: what the resampler still holds
+            frames.append(None)  # end of stream: flush the resampler
         for frame in frames:
             for sound in resampler.resample(frame):
                 samples = np.asarray(sound.to_ndarray().ravel(), np.float32)
@@ -76,31 +74,31 @@ def _decoded(
                 expected = time + len(samples) / RATE
                 yield time, samples
     if damaged and problems is not None:
-        problems.append(f"{path}: {damaged} damaged pieces of sound passed over")
+        problems.append(f"{path}: {damaged} damaged audio packets skipped")
 
 
-def _pieces(frames: Iterator[tuple[float, Samples]]) -> Iterator[Piece]:
+def _segments(frames: Iterator[tuple[float, Samples]]) -> Iterator[Segment]:
     start, held, length = 0.0, list[Samples](), 0
     for time, samples in frames:
         if held and abs(time - (start + length / RATE)) > _GAP:
-            yield Piece(start, np.concatenate(held))
+            yield Segment(start, np.concatenate(held))
             held, length = [], 0
         if not held:
             start = time
         held.append(samples)
         length += len(samples)
-        while length >= _PIECE * RATE:
+        while length >= _SEGMENT * RATE:
             sound = np.concatenate(held)
-            cut = _quietest(sound[: int(_PIECE * RATE)])
-            yield Piece(start, sound[:cut])
+            cut = _quietest(sound[: int(_SEGMENT * RATE)])
+            yield Segment(start, sound[:cut])
             start += cut / RATE
             held, length = [sound[cut:]], len(sound) - cut
     if length:
-        yield Piece(start, np.concatenate(held))
+        yield Segment(start, np.concatenate(held))
 
 
 def _quietest(sound: Samples) -> int:
-    """The middle of the quietest pause in the last seconds: a cut there splits no word."""
+    """Index of the middle of the quietest pause in the last seconds, to split no word."""
     first, width = len(sound) - int(_SEARCH * RATE), int(_PAUSE * RATE)
     energy = np.concatenate([[0.0], np.cumsum(sound[first:].astype(np.float64) ** 2)])
     return first + int(np.argmin(energy[width:] - energy[:-width])) + width // 2

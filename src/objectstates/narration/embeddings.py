@@ -1,4 +1,4 @@
-"""Windows scored by meaning: by sentences, or by nothing but a phrase."""
+"""Scorers on sentence embeddings: an SVM, and the similarity to a phrase."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import SettingError
-from objectstates.narration.retrieval import WINDOW
 from objectstates.narration.sentences import Sentences
 from objectstates.narration.transcript import Narration, tokens
-from objectstates.narration.windows import Floats, Windows, window_starts
+from objectstates.narration.windows import WINDOW, Floats, Windows, window_starts
 
 STRIDE = 3
-"""Words between windows: vectors cost milliseconds each, and neighbours mean the same."""
+"""Words between windows: an embedding takes milliseconds, and those of neighbours are similar."""
 
 
 class Encoder(Protocol):
-    """Turns texts into unit vectors, (n, size)."""
+    """Embeds texts as unit vectors, (n, size)."""
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]: ...
 
 
-class _WindowVectors:
-    """What both scorers share: the windows of a narration, and their vectors."""
+class _WindowScorer:
+    """Base class: cuts a narration into windows; subclasses score their texts."""
 
     def __init__(self, encoder: Encoder, *, window: int = WINDOW, stride: int = STRIDE) -> None:
         if window < 1 or not 1 <= stride <= window:
-            raise SettingError(f"stride={stride} must be between 1 and window={window} words")
+            raise SettingError(f"`stride`={stride} must be between 1 and `window`={window} words")
         self.encoder = encoder
         self.window = window
         self.stride = stride
@@ -45,8 +44,8 @@ class _WindowVectors:
         raise NotImplementedError
 
 
-class EmbeddingSvm(_WindowVectors):
-    """A linear SVM on sentence vectors: `TfidfSvm`, but words that mean the same are the same."""
+class EmbeddingSvm(_WindowScorer):
+    """A linear SVM on sentence embeddings: synonyms score alike, unlike with `TfidfSvm`."""
 
     def __init__(
         self, encoder: Encoder, *, c: float = 10.0, window: int = WINDOW, stride: int = STRIDE
@@ -66,15 +65,15 @@ class EmbeddingSvm(_WindowVectors):
         return np.asarray(self.svm_.decision_function(vectors), np.float64)
 
 
-class PhraseMatcher(_WindowVectors):
-    """Cosine of each window with a phrase, such as "remove the tire": nothing is learned."""
+class PhraseMatcher(_WindowScorer):
+    """Cosine similarity of each window to a phrase, such as "remove the tire"; no training."""
 
     def __init__(
         self, encoder: Encoder, phrase: str, *, window: int = WINDOW, stride: int = STRIDE
     ) -> None:
         super().__init__(encoder, window=window, stride=stride)
         if not tokens(phrase):
-            raise SettingError(f"phrase {phrase!r} has no words: say what is done to what")
+            raise SettingError(f"`phrase` {phrase!r} has no words: name the action and the object")
         self.phrase = phrase
         self._target = encoder.encode(_plain([phrase]))[0].astype(np.float64)
 
@@ -83,5 +82,5 @@ class PhraseMatcher(_WindowVectors):
 
 
 def _plain(texts: Sequence[str]) -> list[str]:
-    """Without punctuation and capitals, like the windows of recognised speech."""
+    """Without punctuation and capitals, like transcripts of speech recognition."""
     return [" ".join(tokens(text)) for text in texts]

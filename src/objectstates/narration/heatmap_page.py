@@ -1,7 +1,7 @@
-"""A page that shows narrations as heat maps, as the paper's appendix does, with what was found.
+"""An HTML page of retrieved clips with their narrations as heat maps, as in the paper's appendix.
 
-Each word is coloured by the mean score of the windows that contain it: red is high, blue low. The
-page is one file and loads nothing but the videos it links to, which it names relative to itself.
+Each word is coloured by the mean score of the windows that contain it, from blue (low) to red. The
+page is self-contained except for the videos, which are linked by relative paths.
 """
 
 from __future__ import annotations
@@ -15,24 +15,19 @@ from urllib.parse import quote
 
 import numpy as np
 
-from objectstates.base.cache import write_atomically
-from objectstates.narration.retrieval import Retrieved, Scorer
-from objectstates.narration.windows import Floats
+from objectstates.base.storage import write_atomically
+from objectstates.narration.retrieval import Retrieved
+from objectstates.narration.windows import Floats, Scorer
 
 _SHADES = 21
-_AROUND = 1500
-"""Words shown before and after what was found: a page of hour-long narrations must still open."""
-
-_PAUSE, _LINE_SECONDS = 1.5, 12.0
-"""Seconds of silence that begin a new line, and the longest a line lasts."""
-
-_COLD, _MIDDLE, _HOT = (140, 168, 224), (240, 239, 237), (228, 108, 92)
-"""RGB; dark text is readable on all of them."""
+_CONTEXT = 1500  # words shown before and after the best window; bounds the size of the page
+_PAUSE, _LINE_SECONDS = 1.5, 12.0  # silence that begins a new line, and its longest duration
+_COLD, _MIDDLE, _HOT = (140, 168, 224), (240, 239, 237), (228, 108, 92)  # dark text is readable
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Words of one shade next to one another."""
+    """Consecutive words of one shade; ``found`` if they are in the best window."""
 
     shade: int
     text: str
@@ -41,7 +36,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is said without a longer pause; time in seconds."""
+    """A line of the narration from ``time`` (seconds); ``inside`` if it overlaps the clip."""
 
     time: float
     inside: bool
@@ -50,7 +45,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One retrieved clip on the page."""
+    """One retrieved clip; ``left_out`` are the numbers of words omitted before and after."""
 
     rank: int
     name: str
@@ -61,7 +56,7 @@ class Card:
 
 
 def write_page(path: Path, clips: Sequence[Retrieved], scorer: Scorer, title: str) -> None:
-    """Write the page for retrieved clips; whole or not at all."""
+    """Write the page of retrieved clips, atomically."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     heats = [scorer.score(clip.narration).word_means(len(clip.narration)) for clip in clips]
@@ -81,11 +76,11 @@ def write_page(path: Path, clips: Sequence[Retrieved], scorer: Scorer, title: st
     text = environment.get_template("heatmap_page.html").render(
         title=title, cards=cards, colours=[colour(i) for i in range(_SHADES)], low=low, high=high
     )
-    write_atomically(path, text.encode())
+    write_atomically(path, text)
 
 
 def heat_range(heats: Sequence[Floats]) -> tuple[float, float]:
-    """Scores that are shown fully blue and fully red; a few odd words do not set them."""
+    """Scores shown as full blue and full red: percentiles, which are robust to outliers."""
     if not heats:
         return 0.0, 1.0
     low, high = np.percentile(np.concatenate(heats), [2, 99.8])
@@ -93,13 +88,13 @@ def heat_range(heats: Sequence[Floats]) -> tuple[float, float]:
 
 
 def shades(heat: Floats, low: float, high: float) -> list[int]:
-    """The shade of each word, from 0 (blue) to the last (red)."""
+    """The shade of each word, from 0 (blue) to `_SHADES` - 1 (red)."""
     place = np.clip((heat - low) / (high - low), 0, 1)
     return [int(shade) for shade in np.rint(place * (_SHADES - 1))]
 
 
 def colour(shade: int) -> str:
-    """A shade as CSS has it: blue, nearly white, red."""
+    """CSS colour of a shade: blue, nearly white, red."""
     place = 2 * shade / (_SHADES - 1)
     first, second = (_COLD, _MIDDLE) if place < 1 else (_MIDDLE, _HOT)
     mixed = [
@@ -110,14 +105,14 @@ def colour(shade: int) -> str:
 
 
 def make_card(rank: int, clip: Retrieved, word_shades: list[int], page: Path) -> Card:
-    """What the page shows of one clip."""
+    """Lay out one clip; ``word_shades`` has the shade of each word of its narration."""
     narration = clip.narration
-    first, last = max(0, clip.first - _AROUND), min(len(narration), clip.last + _AROUND)
+    first, last = max(0, clip.first - _CONTEXT), min(len(narration), clip.last + _CONTEXT)
     link = ""
     if narration.video is not None:
         place = os.path.relpath(os.path.abspath(narration.video), os.path.abspath(page.parent))
         link = quote(Path(place).as_posix())
-        if ":" in link.split("/")[0]:  # would be read as the name of a protocol
+        if ":" in link.split("/")[0]:  # else parsed as a URL scheme
             link = f"./{link}"
     lines = list(_lines(clip, word_shades, first, last))
     return Card(rank, narration.name, link, clip, lines, (first, len(narration) - last))
@@ -143,7 +138,7 @@ def _lines(clip: Retrieved, word_shades: list[int], first: int, last: int) -> It
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds, and hours where there are any.
+    """Format seconds as m:ss or h:mm:ss.
 
     >>> clock(65.4), clock(3723)
     ('1:05', '1:02:03')

@@ -1,8 +1,8 @@
-"""Find the clips in which a manipulation is talked about (section 5.3 and appendix A of the paper).
+"""Retrieve clips in which an action is mentioned (section 5.3 and appendix A of the paper).
 
-A scorer gives every window of ten words a score; the best window of each video says where to look,
-and the best videos are kept. People speak first and act then, so a clip reaches from 5 s before to
-15 s after what was said.
+A scorer scores every window of ten words. A video's best window gives a clip, and the clips with
+the highest scores are kept. People usually speak before they act, so a clip extends from 5 s before
+to 15 s after the mention.
 """
 
 from __future__ import annotations
@@ -12,163 +12,34 @@ import heapq
 import io
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from objectstates.base.cache import write_atomically
 from objectstates.base.errors import NarrationError, SettingError
-from objectstates.narration.sentences import Sentences
-from objectstates.narration.transcript import Narration, normalised, tokens
-from objectstates.narration.windows import Floats, Windows, bigram_ids, slide, window_starts
+from objectstates.base.storage import write_atomically
+from objectstates.narration.subtitles import NarrationReader
+from objectstates.narration.transcript import Narration
+from objectstates.narration.windows import Scorer, Windows
+from objectstates.parallel.pool import run_all
+from objectstates.parallel.tasks import Tick
 
-WINDOW = 10
-"""Words in a window, as in the paper."""
+Mask = npt.NDArray[np.bool_]
 
-
-class Scorer(Protocol):
-    """Says of every window of a narration how well it names the action."""
-
-    def score(self, narration: Narration) -> Windows: ...
-
-
-class SentenceClassifier(Scorer, Protocol):
-    """A scorer learned from sentences, which can be judged on sentences too."""
-
-    def fit(self, sentences: Sentences) -> SentenceClassifier: ...
-
-    def decide(self, texts: Sequence[str]) -> Floats:
-        """(n,) score of each text as a whole."""
-
-
-class _Numbers(dict[str, int]):
-    """Numbers of words as they are written; a form is looked up once."""
-
-    def __init__(self, vocabulary: dict[str, int]) -> None:
-        super().__init__()
-        self._vocabulary = vocabulary
-
-    def __missing__(self, word: str) -> int:
-        number = self[word] = self._vocabulary.get(normalised(word), -1)
-        return number
-
-
-class TfidfSvm:
-    """The paper's classifier: a linear SVM on TF-IDF of words and pairs of words.
-
-    >>> from objectstates.narration.sentences import load_action
-    >>> svm = TfidfSvm().fit(load_action("open-fridge").sentences)
-    >>> svm.decide(["first open up your refrigerator", "pour it into the cup"]) > 0
-    array([ True, False])
-    """
-
-    def __init__(self, *, c: float = 10.0, window: int = WINDOW) -> None:
-        _check_window(window)
-        if not c > 0:
-            raise SettingError(f"c={c} must be positive")
-        self.c = c
-        self.window = window
-
-    def fit(self, sentences: Sentences) -> TfidfSvm:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.svm import LinearSVC
-
-        self.vectoriser_: Any = TfidfVectorizer(
-            tokenizer=tokens, token_pattern=None, lowercase=False, ngram_range=(1, 2)
-        )
-        features = self.vectoriser_.fit_transform(sentences.texts)
-        self.svm_: Any = LinearSVC(C=self.c, random_state=0, max_iter=20_000)
-        self.svm_.fit(features, sentences.labels)
-        self._compile()
-        return self
-
-    def _compile(self) -> None:
-        """Lay weights out for sliding: words first, then pairs sorted by their key."""
-        vocabulary: dict[str, int] = self.vectoriser_.vocabulary_
-        unigrams = sorted(gram for gram in vocabulary if " " not in gram)
-        number = {word: i for i, word in enumerate(unigrams)}
-        pairs = []
-        for gram in vocabulary:
-            if " " in gram:
-                first, second = gram.split(" ")
-                pairs.append((number[first] * len(unigrams) + number[second], gram))
-        pairs.sort()
-        order = [vocabulary[gram] for gram in (*unigrams, *(gram for _, gram in pairs))]
-        idf = self.vectoriser_.idf_[order]
-        self._numbers = _Numbers(number)
-        self._n_unigrams = len(unigrams)
-        self._pairs = np.array([key for key, _ in pairs], np.int64)
-        self._weights = np.ascontiguousarray(idf * self.svm_.coef_[0][order])
-        self._squares = np.ascontiguousarray(idf**2)
-        self._bias = float(self.svm_.intercept_[0])
-
-    def decide(self, texts: Sequence[str]) -> Floats:
-        return np.asarray(self.svm_.decision_function(self.vectoriser_.transform(texts)))
-
-    def score(self, narration: Narration) -> Windows:
-        length = min(self.window, len(narration))
-        numbers = self._numbers
-        words = np.fromiter(map(numbers.__getitem__, narration.words), np.int64, len(narration))
-        pairs = bigram_ids(words, self._pairs, self._n_unigrams)
-        pairs[pairs >= 0] += self._n_unigrams
-        scores = slide(words, pairs, self._weights, self._squares, self._bias, length)
-        return Windows(window_starts(len(narration), length), length, scores)
-
-
-@dataclass(frozen=True, slots=True)
-class CrossValidation:
-    """How well sentences that were not learned from are told apart.
-
-    average_precision : of ranking all sentences by their score; chance is the share of positives.
-    precision, recall : of calling scores above zero positive.
-    """
-
-    positive: int
-    negative: int
-    folds: int
-    average_precision: float
-    precision: float
-    recall: float
-
-
-def cross_validate(
-    classifier: SentenceClassifier, sentences: Sentences, *, folds: int = 5, seed: int = 0
-) -> CrossValidation:
-    """Learn from all folds but one and judge that one, in turn; all scores are judged together."""
-    from sklearn.metrics import average_precision_score
-    from sklearn.model_selection import StratifiedKFold
-
-    positive, negative = len(sentences.positive), len(sentences.negative)
-    folds = min(folds, positive, negative)
-    if folds < 2:
-        raise NarrationError("cross-validation needs two positive and two negative sentences")
-    texts, labels = np.array(sentences.texts, object), sentences.labels
-    scores = np.empty(len(labels))
-    for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(texts, labels):
-        part = Sentences.of(texts[train].tolist(), labels[train])
-        scores[test] = classifier.fit(part).decide(texts[test].tolist())
-    classifier.fit(sentences)
-    hits = int(np.sum((scores > 0) & labels))
-    return CrossValidation(
-        positive,
-        negative,
-        folds,
-        average_precision=float(average_precision_score(labels, scores)),
-        precision=hits / max(1, int(np.sum(scores > 0))),
-        recall=hits / positive,
-    )
+_FILES_PER_TASK = 64  # amortises the overhead of a task; its results are small
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Retrieved:
-    """A clip that was found.
+    """A retrieved clip.
 
     start, end : seconds of the video.
-    time : when the best window is said.
-    first, last : its words, ``narration.words[first:last]``.
+    time : seconds; when the action is mentioned.
+    first, last : the best window, ``narration.words[first:last]``.
     """
 
     narration: Narration = field(repr=False)
@@ -184,30 +55,14 @@ class Retrieved:
         return " ".join(self.narration.words[self.first : self.last])
 
 
-def retrieve(
-    narrations: Iterable[Narration],
-    scorer: Scorer,
-    *,
-    top: int = 20,
-    per_video: int = 1,
-    before: float = 5.0,
-    after: float = 15.0,
-) -> list[Retrieved]:
-    """The best clips of all narrations, the best first; of equal ones, the earlier found.
-
-    per_video : clips of one video at most, which do not overlap; the paper's is one. Of several
-        narrations of the same video, the one with the best window counts.
-    """
-    search = Search(scorer, top=top, per_video=per_video, before=before, after=after)
-    ranking = Ranking(top)
-    for narration in narrations:
-        ranking.add(search.best(narration))
-    return ranking.clips()
-
-
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What is sought: the settings of `retrieve`."""
+    """Settings of a retrieval.
+
+    top : number of clips. ``per_video`` : clips of one video, at most, which do not overlap; the
+        paper's is one. Of several narrations of a video, the one with the best window counts.
+    before, after : seconds of a clip before and after the mention.
+    """
 
     scorer: Scorer
     top: int = 20
@@ -217,21 +72,49 @@ class Search:
 
     def __post_init__(self) -> None:
         if self.top < 1 or self.per_video < 1:
-            raise SettingError(f"top={self.top} and per_video={self.per_video} must be at least 1")
+            raise SettingError(
+                f"`top`={self.top} and `per_video`={self.per_video} must be at least 1"
+            )
         before, after = self.before, self.after
         if not (before >= 0 and after >= 0 and before + after > 0):
-            raise SettingError(f"before={before} and after={after} must be seconds, not both 0")
+            raise SettingError(f"`before`={before} and `after`={after} must be seconds, not both 0")
 
     def best(self, narration: Narration) -> list[Retrieved]:
-        """The best clips of one narration, the best first."""
-        windows = self.scorer.score(narration)
-        return _best(narration, windows, self.per_video, self.before, self.after)
+        """The best non-overlapping clips of one narration, by score.
+
+        A window may span a long silence, so the mention is one of its words: that with the highest
+        mean score of the windows around it; of several, the middle one.
+        """
+        windows, before, after = self.scorer.score(narration), self.before, self.after
+        middles, heat = narration.times.mean(1), windows.word_means(len(narration))
+        scores = windows.scores.copy()
+        found: list[Retrieved] = []
+        while len(found) < self.per_video and scores.size:
+            best = int(np.argmax(scores))
+            if scores[best] == -np.inf:
+                break
+            first = int(windows.starts[best])
+            last = first + windows.length
+            hottest = np.flatnonzero(heat[first:last] >= heat[first:last].max() - 1e-12)
+            time = float(middles[first + hottest[len(hottest) // 2]])
+            start, end = max(0.0, time - before), time + after
+            found.append(Retrieved(narration, start, end, float(scores[best]), time, first, last))
+            near = (middles > time - before - after) & (middles < time + before + after)
+            near[first:last] = True
+            scores[_containing(windows, near)] = -np.inf
+        return found
+
+
+def _containing(windows: Windows, words: Mask) -> Mask:
+    """(k,) the windows that contain any of the words that a mask (n,) marks."""
+    before = np.concatenate([[0], words.cumsum()])
+    return np.asarray(before[windows.starts + windows.length] > before[windows.starts])
 
 
 class Ranking:
     """The best ``top`` videos so far, each with its clips.
 
-    Rankings of parts, added one after another, give the ranking of the whole.
+    Merging the rankings of parts, in order, gives the ranking of the whole.
     """
 
     def __init__(self, top: int) -> None:
@@ -240,7 +123,7 @@ class Ranking:
         self._kept: dict[str, float] = {}
 
     def add(self, found: list[Retrieved]) -> None:
-        """Consider the clips of one narration, the best first."""
+        """Add the clips of one narration, sorted by score."""
         if not found:
             return
         identity, score = found[0].narration.identity, found[0].score
@@ -260,60 +143,108 @@ class Ranking:
         return [found for _, _, found in sorted(self._heap, key=lambda item: -item[1])]
 
     def clips(self) -> list[Retrieved]:
-        """The best clips, the best first; of equal ones, those of the better video."""
+        """The best clips by score; on ties, those of the better video, then of the earlier."""
         ranked = sorted(self._heap, key=lambda item: (-item[0], -item[1]))
         clips = [clip for _, _, found in ranked for clip in found]
         return sorted(clips, key=lambda clip: -clip.score)[: self._top]
 
 
-def _best(
-    narration: Narration, windows: Windows, most: int, before: float, after: float
+def retrieve(
+    narrations: Iterable[Narration],
+    scorer: Scorer,
+    *,
+    top: int = 20,
+    per_video: int = 1,
+    before: float = 5.0,
+    after: float = 15.0,
 ) -> list[Retrieved]:
-    """The best windows whose clips do not overlap, the best first.
+    """The best clips of all narrations, by score; the settings are those of `Search`."""
+    search = Search(scorer, top, per_video, before, after)
+    ranking = Ranking(top)
+    for narration in narrations:
+        ranking.add(search.best(narration))
+    return ranking.clips()
 
-    A window may reach over a long silence, so its time is that of one word: the one whose windows
-    are the best on average, for that is in the midst of what made the window score; of several,
-    the one in the middle.
+
+def retrieve_from_files(
+    files: Sequence[Path],
+    search: Search,
+    *,
+    videos: Path | None = None,
+    processes: int = 1,
+    ray_address: str | None = None,
+) -> tuple[list[Retrieved], list[str]]:
+    """The same from subtitle files, in parallel; also messages about files that were left out.
+
+    Workers return clips without words, so memory does not grow with the number of files; the few
+    files of the best clips are then read again.
+
+    videos : folder of the videos that are not beside their subtitles.
+    ray_address : of a Ray cluster to run on, whose machines can all read the files.
     """
-    middles, heat = narration.times.mean(1), windows.word_means(len(narration))
-    scores = windows.scores.copy()
-    found: list[Retrieved] = []
-    while len(found) < most and scores.size:
-        best = int(np.argmax(scores))
-        if scores[best] == -np.inf:
-            break
-        first = int(windows.starts[best])
-        last = first + windows.length
-        hottest = np.flatnonzero(heat[first:last] >= heat[first:last].max() - 1e-12)
-        time = float(middles[first + hottest[len(hottest) // 2]])
-        start, end = max(0.0, time - before), time + after
-        found.append(Retrieved(narration, start, end, float(scores[best]), time, first, last))
-        near = (middles > time - before - after) & (middles < time + before + after)
-        near[first:last] = True
-        touched = np.concatenate([[0], near.cumsum()])
-        scores[touched[windows.starts + windows.length] > touched[windows.starts]] = -np.inf
-    return found
+    outcomes = run_all(
+        partial(_FileSearch, search, videos),
+        [files[i : i + _FILES_PER_TASK] for i in range(0, len(files), _FILES_PER_TASK)],
+        processes=processes,
+        ray_address=ray_address,
+    )
+    ranking, problems, paths = Ranking(search.top), list[str](), dict[Narration, Path]()
+    for outcome in outcomes:
+        if outcome.value is None:
+            raise NarrationError(f"narrations could not be searched: {outcome.failure}")
+        problems += outcome.value.problems
+        for path, found in outcome.value.videos:
+            ranking.add(found)
+            paths[found[0].narration] = path
+    clips, reader = ranking.clips(), NarrationReader(videos)
+    needed = dict.fromkeys(paths[clip.narration] for clip in clips)
+    narrations = {path: reader.read(path) for path in needed}
+    return [replace(clip, narration=narrations[paths[clip.narration]]) for clip in clips], problems
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Result of one task: files with their clips, and messages about unreadable files."""
+
+    videos: list[tuple[Path, list[Retrieved]]]
+    problems: list[str]
+
+
+class _FileSearch:
+    """Worker of `retrieve_from_files`."""
+
+    def __init__(self, search: Search, videos: Path | None) -> None:
+        self._search, self._reader = search, NarrationReader(videos)
+
+    def __call__(self, files: Sequence[Path], tick: Tick) -> _Part:
+        ranking, problems, paths = Ranking(self._search.top), list[str](), dict[Narration, Path]()
+        for path in files:
+            try:
+                narration = self._reader.read(path)
+            except NarrationError as problem:
+                problems.append(str(problem))
+                continue
+            found = self._search.best(narration)
+            without_words = replace(narration, words=(), times=np.empty((0, 2)))
+            ranking.add([replace(clip, narration=without_words) for clip in found])
+            paths[without_words] = path
+            tick(1)
+        return _Part([(paths[found[0].narration], found) for found in ranking.videos()], problems)
 
 
 def write_clips(path: Path, clips: Sequence[Retrieved]) -> None:
-    """Write the list that ``ingest --clips`` reads: videos relative to it, seconds, unique ids."""
+    """Write a CSV list as `clip_list.find_clips` reads it; videos are relative to the list."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(("video", "start", "end", "id", "score"))
     taken: set[str] = set()
     folder = os.path.abspath(path.parent)
     for clip in clips:
-        video = clip.narration.video
-        place = os.path.relpath(os.path.abspath(video), folder) if video else clip.narration.name
-        name = clip.narration.name
+        video, name = clip.narration.video, clip.narration.name
+        place = os.path.relpath(os.path.abspath(video), folder) if video else name
         ids = (name if n == 1 else f"{name}-{n}" for n in count(1))
         unique = next(candidate for candidate in ids if candidate not in taken)
         taken.add(unique)
         row = (place, f"{clip.start:.3f}", f"{clip.end:.3f}", unique, f"{clip.score:.6g}")
         writer.writerow(row)
-    write_atomically(path, buffer.getvalue().encode())
-
-
-def _check_window(window: int) -> None:
-    if window < 1:
-        raise SettingError(f"window={window} must be at least one word")
+    write_atomically(path, buffer.getvalue())

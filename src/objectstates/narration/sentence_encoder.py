@@ -1,8 +1,8 @@
-"""Sentences as vectors whose cosine is likeness of meaning: a BERT run by onnxruntime on the CPU.
+"""Sentence embeddings by a BERT with mean pooling, on the CPU with onnxruntime.
 
 The network (Reimers & Gurevych, 2019; the default is all-MiniLM-L6-v2) is built as an ONNX graph
-from the weights, so torch is not needed. A folder as the Hugging Face hub has it is a model:
-``config.json``, ``tokenizer.json`` and ``model.safetensors`` of a BERT whose tokens are averaged.
+from the weights, so torch is not needed. A model is a folder as on the Hugging Face hub:
+``config.json``, ``tokenizer.json`` and ``model.safetensors``.
 """
 
 from __future__ import annotations
@@ -11,34 +11,31 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import NarrationError
+from objectstates.base.onnx_utils import GraphBuilder, inference_session
 from objectstates.base.torch_utils import loading, needs_extra
-
-if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
 
 Weights = dict[str, npt.NDArray[Any]]
 Vectors = npt.NDArray[np.float32]
 
 _BATCH = 64
-_TOKENS = 128
-"""At most, of a sentence; ten words are about 13 tokens."""
+_MAX_TOKENS = 128  # of a sentence; ten words are about 13 tokens
 
 
 class SentenceEncoder:
-    """Turns texts into unit vectors.
+    """Embeds texts as unit vectors; their cosine measures similarity of meaning.
 
-    folder : of a model; None is the one that the extra ``embeddings`` installs.
-    threads : 0 is one for each core.
+    folder : of a model; None is the one of the extra ``embeddings``.
+    threads : 0 is one per core.
     """
 
     def __init__(self, folder: str | Path | None = None, *, threads: int = 0) -> None:
-        with needs_extra("embeddings", "a search by meaning"):
+        with needs_extra("embeddings", "a search by sentence embeddings"):
             from safetensors.numpy import load_file
             from tokenizers import Tokenizer
 
@@ -54,31 +51,31 @@ class SentenceEncoder:
         for name in ("config.json", "tokenizer.json", "model.safetensors"):
             if not (place / name).is_file():
                 raise NarrationError(
-                    f"{place}: this model has no {name}; name a folder with a BERT as the "
-                    "Hugging Face hub has it"
+                    f"{place}: this `model` has no {name}; give a folder with a BERT as on the "
+                    "Hugging Face hub"
                 )
         with loading(f"the language model {place}", NarrationError):
             config = json.loads((place / "config.json").read_text(encoding="utf-8"))
             if config.get("model_type") != "bert":
-                raise ValueError(f"it is a {config.get('model_type')!r}, and only bert is known")
+                raise ValueError(f"it is a {config.get('model_type')!r}, only bert is supported")
             graph = build_graph(load_file(place / "model.safetensors"), config)
-            self._session = _session(graph, threads)
+            self._session = inference_session(graph, threads)
             self._tokenizer: Any = Tokenizer.from_file(str(place / "tokenizer.json"))
-            longest = min(_TOKENS, int(config["max_position_embeddings"]))
+            longest = min(_MAX_TOKENS, int(config["max_position_embeddings"]))
             self._tokenizer.enable_truncation(longest)
             self._tokenizer.enable_padding()
         self.size = int(config["hidden_size"])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Other processes read the model themselves."""
+        """Pickle the path, not the model: every process loads it itself."""
         return partial(SentenceEncoder, self._place, threads=self._threads), ()
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """(n, size) unit vectors; each distinct text is computed once, long with long."""
-        different = sorted(dict.fromkeys(texts), key=lambda text: (len(text), text))
+        """(n, size) unit vectors; duplicates are computed once, in batches of similar length."""
+        distinct = sorted(dict.fromkeys(texts), key=lambda text: (len(text), text))
         rows: dict[str, Vectors] = {}
-        for first in range(0, len(different), _BATCH):
-            batch = different[first : first + _BATCH]
+        for first in range(0, len(distinct), _BATCH):
+            batch = distinct[first : first + _BATCH]
             rows |= zip(batch, self._encode_batch(batch), strict=True)
         return np.stack([rows[text] for text in texts]) if texts else np.empty((0, self.size), "f4")
 
@@ -90,24 +87,13 @@ class SentenceEncoder:
         return np.asarray(vectors)
 
 
-def _session(graph: bytes, threads: int) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-
-
 def build_graph(weights: Weights, config: dict[str, Any]) -> bytes:
-    """Write a BERT with averaged tokens as an ONNX model.
+    """A BERT with mean pooling as an ONNX model.
 
     Inputs: ``ids`` (B, L) int64, ``mask`` (B, L) float32, 1 for tokens and 0 for padding.
-    Output: ``vectors`` (B, hidden) float32 of length 1.
+    Output: ``vectors`` (B, hidden) float32 of norm 1.
     """
-    import onnx
-    from onnx import TensorProto, helper
+    from onnx import TensorProto
 
     graph = _Graph(weights, config)
     hidden = graph.embed()
@@ -116,40 +102,24 @@ def build_graph(weights: Weights, config: dict[str, Any]) -> bytes:
         hidden = graph.layer(hidden, bias, f"encoder.layer.{layer}.")
     graph.average(hidden)
     floats, ints = TensorProto.FLOAT, TensorProto.INT64
-    inputs = [
-        helper.make_tensor_value_info("ids", ints, ["B", "L"]),
-        helper.make_tensor_value_info("mask", floats, ["B", "L"]),
-    ]
-    outputs = [helper.make_tensor_value_info("vectors", floats, ["B", int(config["hidden_size"])])]
-    model = helper.make_model(
-        helper.make_graph(graph.nodes, "bert", inputs, outputs, list(graph.constants.values())),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-        producer_name="objectstates",
+    return graph.model(
+        "bert",
+        {"ids": (ints, ["B", "L"]), "mask": (floats, ["B", "L"])},
+        {"vectors": (floats, ["B", int(config["hidden_size"])])},
     )
-    onnx.checker.check_model(model)
-    return bytes(model.SerializeToString(deterministic=True))
 
 
-class _Graph:
-    """Collects the nodes and constants of a BERT."""
+class _Graph(GraphBuilder):
+    """The layers of a BERT."""
 
     def __init__(self, weights: Weights, config: dict[str, Any]) -> None:
+        super().__init__()
         self.weights = weights
         self.heads = int(config["num_attention_heads"])
         self.width = int(config["hidden_size"]) // self.heads
         self.epsilon = float(config["layer_norm_eps"])
         if config.get("hidden_act", "gelu") != "gelu":
-            raise ValueError(f"activation {config['hidden_act']!r} is not known, only gelu")
-        self.nodes: list[NodeProto] = []
-        self.constants: dict[str, TensorProto] = {}
-
-    def constant(self, name: str, value: npt.ArrayLike) -> str:
-        from onnx import numpy_helper
-
-        if name not in self.constants:
-            self.constants[name] = numpy_helper.from_array(np.array(value, order="C"), name)
-        return name
+            raise ValueError(f"activation {config['hidden_act']!r} is not supported, only gelu")
 
     def weight(self, name: str, transposed: bool = False) -> str:
         value = self.weights[name].astype(np.float32)
@@ -157,13 +127,6 @@ class _Graph:
 
     def number(self, value: float) -> str:
         return self.constant(f"number{value}", np.float32(value))
-
-    def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        from onnx import helper
-
-        output = output or f"{operator}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
-        return output
 
     def dense(self, x: str, name: str) -> str:
         y = self.add("MatMul", x, self.weight(f"{name}.weight", transposed=True))
@@ -174,18 +137,18 @@ class _Graph:
         return self.add("LayerNormalization", x, scale, shift, axis=-1, epsilon=self.epsilon)
 
     def embed(self) -> str:
-        """Words, their places, and the type of the only sentence."""
+        """Sum of word, position and (constant) type embeddings."""
         words = self.add("Gather", self.weight("embeddings.word_embeddings.weight"), "ids")
         length = self.add("Gather", self.add("Shape", "ids"), self.constant("one", np.int64(1)))
         zero, one = self.constant("zero", np.int64(0)), self.constant("one", np.int64(1))
-        places = self.add("Range", zero, length, one)
+        positions = self.add("Range", zero, length, one)
         table = self.weight("embeddings.position_embeddings.weight")
-        x = self.add("Add", words, self.add("Gather", table, places))
+        x = self.add("Add", words, self.add("Gather", table, positions))
         types = self.weights["embeddings.token_type_embeddings.weight"][0].astype(np.float32)
         return self.norm(self.add("Add", x, self.constant("type", types)), "embeddings.LayerNorm")
 
     def attention_bias(self) -> str:
-        """(B, 1, 1, L): 0 for tokens, hugely negative for padding."""
+        """(B, 1, 1, L): 0 for tokens, -1e9 for padding."""
         axes = self.constant("axes12", np.array([1, 2]))
         mask = self.add("Unsqueeze", "mask", axes)
         return self.add("Mul", self.add("Sub", mask, self.number(1.0)), self.number(1e9))
@@ -216,9 +179,9 @@ class _Graph:
         return self.add("Mul", half, self.add("Add", erf, self.number(1.0)))
 
     def average(self, x: str) -> None:
-        """Mean of the tokens that are no padding, brought to length 1."""
+        """Mean over tokens without padding, normalised."""
         last = self.constant("axis2", np.array([2]))
         middle = self.constant("axis1", np.array([1]))
         total = self.add("Mul", x, self.add("Unsqueeze", "mask", last))
-        total = self.add("ReduceSum", total, middle, keepdims=0)  # its length does not matter
+        total = self.add("ReduceSum", total, middle, keepdims=0)  # a sum: the scale cancels
         self.add("LpNormalization", total, output="vectors", axis=-1, p=2)

@@ -1,8 +1,8 @@
-"""Sentences that tell an action from others: the language data that a classifier learns from.
+"""Training data of text classifiers: sentences that name an action, and others.
 
-For each action about 12 sentences that name it, and 50 of other steps. Ours are in ``language/``:
-one file of positive sentences an action, and pools of negative ones by topic. Your own come from
-files with one sentence a line, or from a folder of how-to articles.
+The package has about 12 positive and 50 to 90 negative sentences per action in ``language/``: one
+file of positive sentences per action, and pools of negative ones by topic. Users' own come from
+files with one sentence per line, or from a folder of how-to articles.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Sentences:
     def __post_init__(self) -> None:
         for kind, texts in (("positive", self.positive), ("negative", self.negative)):
             if not any(tokens(text) for text in texts):
-                raise NarrationError(f"there are no {kind} sentences: give at least one")
+                raise NarrationError(f"there are no `{kind}` sentences: give at least one")
 
     @classmethod
     def of(cls, texts: Sequence[str], labels: npt.NDArray[np.bool_]) -> Sentences:
-        """The opposite of ``texts`` and ``labels``."""
+        """From texts and their labels: the inverse of `texts` and `labels`."""
         rows = list(zip(texts, labels.tolist(), strict=True))
         return cls(tuple(t for t, yes in rows if yes), tuple(t for t, yes in rows if not yes))
 
@@ -58,10 +58,9 @@ class Sentences:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action that we have sentences for.
+    """An action with sentences in the package.
 
-    phrase : the action in a few words, for a search by meaning.
-    sentences : about 12 positive and 50 to 90 negative.
+    phrase : the action in a few words, for `embeddings.PhraseMatcher`.
     """
 
     name: str
@@ -70,40 +69,40 @@ class Action:
 
 
 def action_names() -> list[str]:
-    """The actions that `load_action` knows."""
-    return list(_register())
+    """The actions that `load_action` accepts."""
+    return list(_catalogue())
 
 
 def load_action(name: str) -> Action:
-    """Our sentences for an action; underscores are hyphens.
+    """The package's sentences for an action; underscores are hyphens.
 
-    The negative ones are other steps of the same kind of video, small talk, and the positive ones
-    of the actions that are most like it: closing a drawer is said in nearly the words of opening.
+    Negative sentences are other steps of the same kind of video, small talk, and the positive
+    sentences of similar actions: closing a drawer shares most words with opening one.
 
     >>> load_action("open_fridge").phrase
     'open the refrigerator'
     """
-    register = _register()
+    catalogue = _catalogue()
     key = name.replace("_", "-")
-    if key not in register:
+    if key not in catalogue:
         raise NarrationError(
-            f"there are no sentences for the action {name!r}: choose one of "
-            f"{', '.join(register)}, or give your own with --positive and --negative"
+            f"`action` {name!r} has no sentences: choose one of "
+            f"{', '.join(catalogue)}, or give your own as `positive` and `negative`"
         )
-    entry = register[key]
+    entry = catalogue[key]
     others = [
         text
         for source in entry["negative"]
-        for text in _packaged("actions" if source in register else "pools", source)
+        for text in _packaged("actions" if source in catalogue else "pools", source)
     ]
     sentences = Sentences(tuple(_packaged("actions", key)), tuple(dict.fromkeys(others)))
     return Action(key, entry["phrase"], sentences)
 
 
-def _register() -> dict[str, Any]:
+def _catalogue() -> dict[str, Any]:
     text = _LANGUAGE.joinpath("actions.json").read_text(encoding="utf-8")
-    register: dict[str, Any] = json.loads(text)
-    return register
+    catalogue: dict[str, Any] = json.loads(text)
+    return catalogue
 
 
 def _packaged(kind: str, name: str) -> list[str]:
@@ -111,10 +110,10 @@ def _packaged(kind: str, name: str) -> list[str]:
 
 
 def read_sentences(path: str | Path) -> list[str]:
-    """Sentences of a file, one a line; or of a folder of articles, such as wikiHow's as text.
+    """Sentences of a file, one per line, or of a folder of articles, such as wikiHow's as text.
 
-    Articles (``.txt``, ``.md``, anywhere in the folder) are cut at full stops; marks of lists and
-    headings are dropped, and so are lines that begin with #.
+    Articles (``.txt``, ``.md``, searched recursively) are split at full stops; list marks, headings
+    and lines that begin with # are dropped.
     """
     place = Path(path)
     try:
@@ -128,7 +127,7 @@ def read_sentences(path: str | Path) -> list[str]:
         raise NarrationError(f"{place}: {problem.strerror or problem}") from problem
     found = [sentence.strip() for sentence in found if tokens(sentence)]
     if not found:
-        raise NarrationError(f"{place}: no sentences in it; write one a line")
+        raise NarrationError(f"{place}: no sentences in it; write one per line")
     return found
 
 

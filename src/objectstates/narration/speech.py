@@ -1,7 +1,7 @@
-"""Recognise what is said in videos that have no subtitles.
+"""Speech recognition, for videos without subtitles.
 
-A `Recogniser` turns a piece of sound into cues; two kinds of models are known. Moonshine's tiny
-English model is inside its package, so it works without a network.
+A `Recogniser` converts audio to cues; there are two engines. Moonshine's tiny English model is part
+of its package, so it needs no download.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ ENGINES = ("moonshine", "whisper")
 
 
 class Recogniser(Protocol):
-    """Hears speech."""
+    """A speech recognition model."""
 
     def recognise(self, samples: Samples) -> list[Cue]:
-        """What is said in ``samples``, times in seconds from their beginning."""
+        """Cues in ``samples``, times in seconds from their start."""
 
 
 def make_recogniser(engine: str, model: str | None = None, language: str = "en") -> Recogniser:
-    """A recogniser by name; ``model`` is a folder, or for whisper also a size such as small."""
+    """Make a recogniser; ``model`` is a folder, or for whisper also a size such as small."""
     if engine == "moonshine":
         return Moonshine(model, language)
     if engine == "whisper":
         return Whisper(model or "small", language)
-    raise SettingError(f"engine {engine!r} is not known: choose one of {', '.join(ENGINES)}")
+    raise SettingError(f"`engine` {engine!r} is unknown: choose one of {', '.join(ENGINES)}")
 
 
 def transcribe(
@@ -41,34 +41,35 @@ def transcribe(
     problems: list[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[Cue]:
-    """Yield what is said in a video, as it is heard.
+    """Yield the cues of a video as they are recognised.
 
-    progress : told after each piece how many seconds have been heard.
+    problems : receives messages about damaged audio.
+    progress : called after each segment with the number of seconds done.
     """
-    heard = False
-    for piece in read_audio(path, problems):
+    recognised = False
+    for segment in read_audio(path, problems):
         try:
-            cues = recogniser.recognise(piece.samples)
-        except Exception as problem:  # recognisers raise whatever their runtimes do
+            cues = recogniser.recognise(segment.samples)
+        except Exception as problem:  # runtimes raise errors of any type
             raise NarrationError(
-                f"{path}: the recogniser failed at {piece.start:.0f} s: {problem}"
+                f"{path}: the recogniser failed at {segment.start:.0f} s: {problem}"
             ) from problem
         for cue in cues:
             if text := " ".join(cue.text.split()):
-                heard = True
-                start = max(0.0, piece.start + cue.start)
-                yield Cue(start, max(start, piece.start + cue.end), text)
+                recognised = True
+                start = max(0.0, segment.start + cue.start)
+                yield Cue(start, max(start, segment.start + cue.end), text)
         if progress is not None:
-            progress(piece.start + len(piece.samples) / RATE)
-    if not heard:
-        raise NarrationError(f"{path}: nothing is said in it, or it is not understood")
+            progress(segment.start + len(segment.samples) / RATE)
+    if not recognised:
+        raise NarrationError(f"{path}: no speech was recognised in it")
 
 
 class Moonshine:
-    """Moonshine (Jeffries et al., 2024): small models for a CPU, one for each language.
+    """Moonshine (Jeffries et al., 2024): small models for CPUs, one per language.
 
-    model : a folder with the model's .ort files, whose name tells tiny from base; None is the
-        English one inside the package.
+    model : a folder with the model's .ort files, a base model if its name contains "base", else a
+        tiny one; None is the English model in the package.
     """
 
     def __init__(self, model: str | None = None, language: str = "en") -> None:
@@ -78,8 +79,8 @@ class Moonshine:
             from moonshine_voice.transcriber import Transcriber
         if model is None and language != "en":
             raise SettingError(
-                f"moonshine's built-in model knows English only, not {language!r}: "
-                "name a folder with --model, or use --engine whisper"
+                f"moonshine's built-in model is English only, not {language!r}: give a folder as "
+                "`model`, or use `engine` whisper"
             )
         folder = Path(model) if model else Path(moonshine_voice.get_model_path("tiny-en"))
         kind = ModelArch.BASE if "base" in folder.name else ModelArch.TINY
@@ -89,16 +90,17 @@ class Moonshine:
             self._transcriber: Any = Transcriber(folder, kind)
 
     def recognise(self, samples: Samples) -> list[Cue]:
-        heard = self._transcriber.transcribe_without_streaming(samples.tolist(), RATE)
+        transcript = self._transcriber.transcribe_without_streaming(samples.tolist(), RATE)
         return [
-            Cue(line.start_time, line.start_time + line.duration, line.text) for line in heard.lines
+            Cue(line.start_time, line.start_time + line.duration, line.text)
+            for line in transcript.lines
         ]
 
 
 class Whisper:
-    """Whisper (Radford et al., 2022) by faster-whisper: larger, any language.
+    """Whisper (Radford et al., 2022) by faster-whisper: larger, multilingual.
 
-    model : a size (fetched at first use) or a folder of converted weights.
+    model : a size (downloaded on first use) or a folder of converted weights.
     """
 
     def __init__(self, model: str = "small", language: str = "en", device: str = "auto") -> None:
@@ -109,19 +111,19 @@ class Whisper:
         self._language = language
 
     def recognise(self, samples: Samples) -> list[Cue]:
-        """Cues of a few words each, for whisper says when each word begins."""
+        """Cues of a few words each, from the word timestamps."""
         segments, _ = self._model.transcribe(
             samples,
             language=self._language,
             word_timestamps=True,
             vad_filter=True,
-            condition_on_previous_text=False,  # pieces are apart, and it repeats itself otherwise
+            condition_on_previous_text=False,  # avoids repetition; segments are independent
         )
         return [cue for segment in segments for cue in _short_cues(segment.words or [])]
 
 
 def _short_cues(words: list[Any], length: int = 8) -> Iterator[Cue]:
-    """Cut the words of a long segment into lines that are read, and timed, on their own."""
+    """Split a segment into cues of ``length`` words."""
     for first in range(0, len(words), length):
         line = words[first : first + length]
         text = "".join(word.word for word in line)

@@ -1,8 +1,8 @@
-"""Read what is said in videos from subtitle files, and write it.
+"""Read narrations from subtitle files, and write subtitles.
 
-SubRip, WebVTT, SubStation, TTML, YouTube's json3, and text lines that begin with a time. Automatic
-captions roll: a line is shown again while the next one is spoken, so what a cue repeats from the
-one before it is dropped. Words that have no time of their own share that of their cue.
+Formats: SubRip, WebVTT, SubStation, TTML, YouTube's json3, and text whose lines begin with a time.
+Automatic captions scroll: a line is shown again while the next one is spoken, so words that a cue
+repeats from the previous one are dropped. Words without times divide the duration of their cue.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 
 import pysubs2
 
-from objectstates.base.cache import write_atomically
 from objectstates.base.errors import NarrationError
+from objectstates.base.storage import write_atomically
 from objectstates.narration.transcript import (
     Cue,
     Narration,
@@ -34,27 +34,22 @@ from objectstates.video.reader import VIDEO_SUFFIXES
 
 SUFFIXES = (".ass", ".json", ".json3", ".srt", ".ssa", ".ttml", ".txt", ".vtt")
 
-_SECONDS_PER_WORD = 0.6
-"""How long a word takes at most where only its beginning is known; people say two a second."""
-
-_SAME_SPEECH = 0.25
-"""Seconds between two cues up to which the second may be the first, rolled on."""
-
-_LONGEST = 1e6
-"""Seconds; a time beyond is a mistake, for no video lasts 11 days."""
+_SECONDS_PER_WORD = 0.6  # at most, if only the start is known; speech has two to three a second
+_SCROLL_GAP = 0.25  # seconds between two cues up to which the second may be the first, scrolled
+_LONGEST = 1e6  # seconds (11 days); later times are errors
 
 _STAMP = re.compile(r"(?:(\d{1,4}):)?(\d{1,3}):(\d{2}(?:[.,]\d{1,6})?)")
 _INLINE_TIME = re.compile(r"<(?:(\d{1,4}):)?(\d{1,3}):(\d{2}(?:\.\d{1,6})?)>")
-_INLINE = re.compile(r"<t(\d{1,12})>")  # the same in milliseconds, which is no time to pysubs2
+_INLINE = re.compile(r"<t(\d{1,12})>")  # the same in milliseconds, which pysubs2 does not parse
 _TAG = re.compile(r"</?(?!t\d+>)[A-Za-z][^<>]*>|\{\\[^{}]*\}")
-_SOUND = re.compile(r"\[[^\[\]]*\]")  # [Music] is not said
+_SOUND = re.compile(r"\[[^\[\]]*\]")  # such as [Music]
 _LINE_BREAK = re.compile(r"\\N|\\n|\n")
 
 TimedWord = tuple[float, float, str]
 
 
 def read_narration(path: str | Path) -> Narration:
-    """Read one file; the name of the narration is that of the file without its ending."""
+    """Read one file; the narration's name is the file's without suffix."""
     place = Path(path)
     try:
         data = place.read_bytes()
@@ -62,7 +57,7 @@ def read_narration(path: str | Path) -> Narration:
         raise NarrationError(f"{place}: {problem.strerror or problem}") from problem
     text = decode(data)
     try:
-        timed = _READERS.get(place.suffix.lower(), _read_subtitles)(text, place.suffix.lower())
+        timed = _READERS.get(place.suffix.lower(), _read_subtitles)(text)
     except NarrationError as problem:
         raise NarrationError(f"{place}: {problem}") from problem
     words, times = in_order(
@@ -71,12 +66,12 @@ def read_narration(path: str | Path) -> Narration:
         if 0 <= start < _LONGEST
     )
     if not words:
-        raise NarrationError(f"{place}: nothing is said in it; is this the right file?")
+        raise NarrationError(f"{place}: no words in it; is this the right file?")
     return Narration(place.stem, words, times)
 
 
 def find_narrations(paths: Iterable[str | Path]) -> list[Path]:
-    """Subtitle files, as given or anywhere in folders, in order of name; each once."""
+    """Subtitle files: those given, and in folders recursively in order of name; no duplicates."""
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         if not path.exists():
@@ -96,11 +91,11 @@ def find_narrations(paths: Iterable[str | Path]) -> list[Path]:
 def read_narrations(
     paths: Iterable[Path], videos: Path | None = None, problems: list[str] | None = None
 ) -> Iterator[Narration]:
-    """Read files one by one, each with its video: beside it, or anywhere in the folder ``videos``.
+    """Read files one by one, as `NarrationReader` does.
 
-    What cannot be read is passed over, and its message goes to ``problems``.
+    problems : receives messages about unreadable files, which are left out; if None, they raise.
     """
-    reader = Reader(videos)
+    reader = NarrationReader(videos)
     for path in paths:
         try:
             narration = reader.read(path)
@@ -112,8 +107,8 @@ def read_narrations(
         yield narration
 
 
-class Reader:
-    """Reads files, each with its video: beside it, or anywhere in the folder ``videos``."""
+class NarrationReader:
+    """Reads files and finds their videos: in the same folder, or anywhere below ``videos``."""
 
     def __init__(self, videos: Path | None = None) -> None:
         self._elsewhere = _by_stem(videos.rglob("*")) if videos is not None else {}
@@ -132,7 +127,7 @@ class Reader:
 
 
 def video_names(path: Path) -> list[str]:
-    """What the video may be called without its ending: downloads have a language after the name.
+    """Possible names of the video without suffix: downloads append a language to the name.
 
     >>> video_names(Path("subs/tyre 2.0.en-GB.vtt"))
     ['tyre 2.0.en-GB', 'tyre 2.0']
@@ -146,12 +141,12 @@ def _by_stem(paths: Iterable[Path]) -> dict[str, Path]:
 
 
 def write_webvtt(path: Path, cues: Iterable[Cue]) -> None:
-    """Write cues as WebVTT, which browsers show under a video; whole or not at all."""
+    """Write cues as WebVTT, atomically."""
     blocks = ["WEBVTT"]
     for cue in cues:
         text = html.escape(" ".join(cue.text.split()), quote=False)
         blocks.append(f"{_stamp(cue.start)} --> {_stamp(max(cue.start, cue.end))}\n{text}")
-    write_atomically(path, ("\n\n".join(blocks) + "\n").encode())
+    write_atomically(path, "\n\n".join(blocks) + "\n")
 
 
 def _stamp(seconds: float) -> str:
@@ -161,7 +156,7 @@ def _stamp(seconds: float) -> str:
 
 
 def decode(data: bytes) -> str:
-    """Text in whatever encoding it is: by its mark, else UTF-8, else that of old Windows files."""
+    """Decode text: by its byte order mark, else UTF-16, UTF-8 or Windows-1252 by trial."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -172,7 +167,7 @@ def decode(data: bytes) -> str:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, errors="replace")
     head = data[:4000]
-    if head.count(0) > len(head) // 4:  # every other byte of western text in UTF-16
+    if head.count(0) > len(head) // 4:  # UTF-16: every other byte of western text is 0
         encoding = "utf-16-be" if head[:200:2].count(0) > head[1:200:2].count(0) else "utf-16-le"
         return data.decode(encoding, errors="replace")
     for encoding in ("utf-8", "cp1252"):
@@ -186,8 +181,8 @@ def decode(data: bytes) -> str:
 # --- formats --------------------------------------------------------------------------------------
 
 
-def _read_subtitles(text: str, suffix: str) -> Iterator[TimedWord]:
-    """All that pysubs2 reads; the content decides, for endings are often wrong."""
+def _read_subtitles(text: str) -> Iterator[TimedWord]:
+    """All formats of pysubs2, detected by content, since suffixes are often wrong."""
     options: dict[str, Any] = {"keep_html_tags": True}
     if text.lstrip("\ufeff \t\r\n").startswith("WEBVTT"):
         kind: str | None = "vtt"
@@ -195,13 +190,13 @@ def _read_subtitles(text: str, suffix: str) -> Iterator[TimedWord]:
         kind = "ssa" if "[V4 Styles]" in text else "ass"
     else:
         kind = "srt" if "-->" in text else None
-    # pysubs2 takes a line with two times for the head of a cue, wherever they stand.
+    # pysubs2 takes any line with two times for the head of a cue.
     text = _INLINE_TIME.sub(lambda found: _inline(_seconds(*found.groups())), text)
     try:
         events = pysubs2.SSAFile.from_string(text, format_=kind, **options).events
-    except Exception as problem:  # readers of formats raise whatever they stumble over
+    except Exception as problem:  # pysubs2 raises errors of any type for malformed files
         raise NarrationError(
-            f"not subtitles that can be read ({type(problem).__name__}: {problem}); "
+            f"these subtitles cannot be parsed ({type(problem).__name__}: {problem}); "
             "save them as .srt or .vtt"
         ) from problem
     cues = []
@@ -209,14 +204,14 @@ def _read_subtitles(text: str, suffix: str) -> Iterator[TimedWord]:
         if event.is_comment or event.is_drawing:
             continue
         words = event.text if kind in ("srt", "vtt") else event.plaintext
-        if kind == "vtt":  # a blank line ends a cue: what follows are notes and names of cues
+        if kind == "vtt":  # a blank line ends a cue; notes and names of cues follow
             words = words.split("\\N\\N")[0]
         cues.append(Cue(event.start / 1000, event.end / 1000, words))
     return _words_of(cues)
 
 
-def _read_json3(text: str, _suffix: str) -> Iterator[TimedWord]:
-    """YouTube's own format: events with segments, each with its time after the event's."""
+def _read_json3(text: str) -> Iterator[TimedWord]:
+    """YouTube's format: events with segments, whose times are relative to the event's."""
     try:
         content = json.loads(text)
         events = content["events"]
@@ -224,7 +219,7 @@ def _read_json3(text: str, _suffix: str) -> Iterator[TimedWord]:
             raise TypeError("events is not a list")
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         raise NarrationError(
-            f"not captions as YouTube writes them in json3 ({type(problem).__name__}: {problem}); "
+            f"not captions in YouTube's json3 format ({type(problem).__name__}: {problem}); "
             "download them again"
         ) from problem
     cues = []
@@ -250,18 +245,18 @@ def _inline(seconds: float) -> str:
 
 
 def _milliseconds(value: object) -> float:
-    """Seconds; zero for what is absent or no time."""
+    """Milliseconds as seconds; 0 for a missing or invalid value."""
     known = isinstance(value, int | float) and math.isfinite(value) and 0 <= value < 1000 * _LONGEST
     return float(value) / 1000 if known else 0.0  # type: ignore[arg-type]
 
 
-def _read_text(text: str, suffix: str) -> Iterator[TimedWord]:
-    """Lines that begin with a time, or follow one: ``0:05 take the wheel``, ``[00:01:02] there``.
+def _read_text(text: str) -> Iterator[TimedWord]:
+    """Lines that begin with a time, or continue one: ``0:05 take the wheel``, ``[00:01:02] there``.
 
-    A line may have a second time, its end. Times may be in seconds, between tabs.
+    A second time is the end. Times may also be in seconds, separated by tabs.
     """
     if "-->" in text or "[Script Info]" in text:
-        return _read_subtitles(text, suffix)
+        return _read_subtitles(text)
     lines: list[tuple[float, float | None, list[str]]] = []
     for line in text.splitlines():
         times, said = _leading_times(line)
@@ -270,15 +265,14 @@ def _read_text(text: str, suffix: str) -> Iterator[TimedWord]:
         elif lines:
             lines[-1][2].append(line)
     if not lines:
-        raise NarrationError("no line of it begins with a time, such as 1:05; add times")
+        raise NarrationError("no line begins with a time, such as 1:05; add times")
     lines.sort(key=lambda line: line[0])
     cues = []
     for index, (start, end, texts) in enumerate(lines):
         said = html.escape(" ".join(texts))
-        if end is None:
-            later = lines[index + 1][0] if index + 1 < len(lines) else math.inf
-            end = min(later, start + _SECONDS_PER_WORD * len(split_words(said)))
-        cues.append(Cue(start, end, said))
+        later = lines[index + 1][0] if index + 1 < len(lines) else math.inf
+        guess = min(later, start + _SECONDS_PER_WORD * len(split_words(said)))
+        cues.append(Cue(start, guess if end is None else end, said))
     return _words_of(cues)
 
 
@@ -311,9 +305,9 @@ _READERS = {".json": _read_json3, ".json3": _read_json3, ".txt": _read_text}
 
 
 def _words_of(cues: Sequence[Cue]) -> Iterator[TimedWord]:
-    """Words of cues in order of time, each once."""
+    """The words of cues in order of time, without those repeated by scrolling."""
     ordered = sorted((cue for cue in cues if cue.text.strip()), key=lambda cue: cue.start)
-    shown: list[str] = []  # the words of the cue before
+    shown: list[str] = []  # words of the previous cue
     until = -math.inf
     for cue, later in zip(ordered, _next_starts(ordered), strict=True):
         lines = [_timed_line(line) for line in _LINE_BREAK.split(cue.text)]
@@ -323,7 +317,7 @@ def _words_of(cues: Sequence[Cue]) -> Iterator[TimedWord]:
             continue
         words = [normalised(word) for _, word in flat]
         repeated = 0
-        if cue.start <= until + _SAME_SPEECH:
+        if cue.start <= until + _SCROLL_GAP:
             repeated = _repeated(shown, words, [len(line) for line in lines])
         end = min(max(cue.end, cue.start), later)
         yield from _with_times(flat[repeated:], cue.start, end)
@@ -331,7 +325,7 @@ def _words_of(cues: Sequence[Cue]) -> Iterator[TimedWord]:
 
 
 def _next_starts(ordered: Sequence[Cue]) -> list[float]:
-    """When, after each cue, the first begins that does not begin with it."""
+    """For each cue, the start of the next cue that starts later."""
     later, starts = math.inf, []
     for cue, following in zip(reversed(ordered), [None, *reversed(ordered)], strict=False):
         if following is not None and following.start > cue.start:
@@ -341,9 +335,9 @@ def _next_starts(ordered: Sequence[Cue]) -> list[float]:
 
 
 def _repeated(shown: list[str], words: list[str], lines: list[int]) -> int:
-    """How many words at the beginning of a cue stood at the end of the cue before.
+    """How many words at the start of a cue are repeated from the end of the previous one.
 
-    A word or two may be said twice; whole lines, the whole cue, or three words are shown twice.
+    One or two words may really be said twice; three words, a line or the whole cue are repetition.
     """
     for count in range(min(len(shown), len(words)), 0, -1):
         if shown[-count:] == words[:count]:
@@ -354,7 +348,7 @@ def _repeated(shown: list[str], words: list[str], lines: list[int]) -> int:
 
 
 def _timed_line(line: str) -> list[tuple[float | None, str]]:
-    """The words of a line; where a time stands before a word, the word has it."""
+    """The words of a line, each with the time before it, if there is one."""
     if "<" in line or "{" in line:
         line = _TAG.sub("", line)
     if "[" in line:
@@ -376,7 +370,7 @@ def _plain_words(text: str) -> list[str]:
 def _with_times(
     words: Sequence[tuple[float | None, str]], start: float, end: float
 ) -> Iterator[TimedWord]:
-    """Words between two known times share the time between them."""
+    """Divide the time between two known times among the words between them."""
     known = [i for i, (time, _) in enumerate(words) if i == 0 or time is not None]
     for k, first in enumerate(known):
         last = known[k + 1] if k + 1 < len(known) else len(words)

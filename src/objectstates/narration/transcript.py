@@ -1,4 +1,4 @@
-"""What is said in a video: words, and when each is said."""
+"""Transcripts: the words of a video with their times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 
 
 class Cue(NamedTuple):
-    """A stretch of speech: ``text`` is said from ``start`` to ``end``, in seconds."""
+    """A subtitle: ``text`` is said from ``start`` to ``end``, in seconds."""
 
     start: float
     end: float
@@ -28,12 +28,12 @@ class Cue(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Narration:
-    """The words of one video in the order in which they are said.
+    """The transcript of one video.
 
-    name : of the video, without its ending.
-    words : as written, without punctuation.
-    times : (n, 2) seconds, when each word begins and ends; beginnings never decrease.
-    video : the file, where it is known.
+    name : of the video, without suffix.
+    words : as written, without punctuation, in order of time.
+    times : (n, 2) seconds, start and end of each word; starts never decrease.
+    video : the file, if known.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Narration:
 
     @property
     def identity(self) -> str:
-        """What two narrations of the same video share: its file, or its name if there is none."""
+        """The same for two narrations of one video: its file, or its name if unknown."""
         return str(self.video or self.name)
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into its words; punctuation, which recognised speech lacks, is dropped.
+    """Split a text into words, without punctuation, which speech recognition lacks.
 
     >>> split_words("Don't pry -- twist the half-open shell!")
     ["Don't", 'pry', 'twist', 'the', 'half', 'open', 'shell']
@@ -66,24 +66,24 @@ def split_words(text: str) -> list[str]:
 
 
 def normalised(word: str) -> str:
-    """The form in which words are compared."""
+    """The form of a word for comparison."""
     return word.casefold().replace("\u2019", "'")
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text in the form in which they are compared."""
+    """The normalised words of a text."""
     return [normalised(word) for word in split_words(text)]
 
 
 def spread(start: float, end: float, words: Sequence[str]) -> list[tuple[float, float]]:
-    """Divide a time among words by their length: the best guess without times for each."""
+    """Start and end of each word, dividing an interval in proportion to their lengths."""
     lengths = np.array([len(word) + 1 for word in words], float)
     ends = start + (end - start) * lengths.cumsum() / lengths.sum()
     return list(zip([start, *ends[:-1].tolist()], ends.tolist(), strict=True))
 
 
 def in_order(words: Iterable[tuple[float, float, str]]) -> tuple[list[str], Times]:
-    """Sort timed words by their beginning; a word that ends before it begins takes no time."""
+    """Sort timed words by start; an end before the start is set to the start."""
     rows = sorted(words, key=lambda row: row[0])
     times = np.array([(start, max(start, end)) for start, end, _ in rows], float).reshape(-1, 2)
     return [word for _, _, word in rows], times

@@ -1,33 +1,37 @@
-"""Windows of words, and the score of each by a linear classifier on TF-IDF, computed as they slide.
+"""Sliding windows of words, and their scores by a linear classifier on TF-IDF.
 
 With tf, idf and w per n-gram g, scikit-learn's decision for a window is
 
     b + sum_g tf_g idf_g w_g / sqrt(sum_g tf_g^2 idf_g^2)
 
-From one window to the next a word leaves and a word enters, so both sums change by a few terms:
-(tf + 1)^2 - tf^2 = 2 tf + 1. The time does not depend on the length of the window, and the matrix
-of all windows is never made.
+From one window to the next one word leaves and one enters, so both sums change by a few terms:
+(tf + 1)^2 - tf^2 = 2 tf + 1. The time is independent of the window's length, and the matrix of all
+windows is never built.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.jit import compiled
+from objectstates.narration.transcript import Narration
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+WINDOW = 10  # words, as in the paper
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
     """Scored windows of a narration.
 
-    starts : (k,) index of the first word of each, increasing; the windows cover all words.
-    length : in words, the same for all; that of the narration if it is shorter than a window.
+    starts : (k,) index of the first word of each, increasing; together they cover all words.
+    length : words of each; that of the narration if it is shorter than a window.
     scores : (k,)
     """
 
@@ -36,7 +40,7 @@ class Windows:
     scores: Floats
 
     def word_means(self, words: int) -> Floats:
-        """(words,) mean score of the windows that contain each word: the paper's heat."""
+        """(words,) mean score of the windows that contain each word, as in the paper's heat map."""
         total, count = np.zeros(words + 1), np.zeros(words + 1)
         ends = self.starts + self.length
         for values, sums in ((self.scores, total), (np.ones(len(ends)), count)):
@@ -45,8 +49,14 @@ class Windows:
         return np.asarray(total.cumsum()[:-1] / count.cumsum()[:-1])
 
 
+class Scorer(Protocol):
+    """Scores every window of a narration by how well it names the action."""
+
+    def score(self, narration: Narration) -> Windows: ...
+
+
 def window_starts(words: int, length: int, stride: int = 1) -> Ints:
-    """First words of windows ``stride`` apart; the last window ends with the last word.
+    """First words of windows every ``stride`` words; the last window ends with the last word.
 
     >>> window_starts(12, 10).tolist(), window_starts(23, 10, 5).tolist()
     ([0, 1, 2], [0, 5, 10, 13])
@@ -59,10 +69,10 @@ def window_starts(words: int, length: int, stride: int = 1) -> Ints:
 
 
 def bigram_ids(words: Ints, known: Ints, n_unigrams: int) -> Ints:
-    """(n,) number of the pair that each word makes with the next, -1 where the pair is not known.
+    """(n,) index of the bigram of each word and the next, -1 if it is not in the vocabulary.
 
-    words : (n,) number of each word, -1 where it is not known.
-    known : sorted keys ``first * n_unigrams + second``; a pair's number is its place in it.
+    words : (n,) index of each word, -1 if it is not in the vocabulary.
+    known : sorted keys ``first * n_unigrams + second`` of the bigrams.
     """
     ids = np.full(len(words), -1, np.int64)
     both = np.flatnonzero((words[:-1] >= 0) & (words[1:] >= 0))
@@ -79,14 +89,14 @@ def slide(
 ) -> Floats:
     """Score every window of ``length`` words.
 
-    unigrams, bigrams : (n,) feature of each word, and of each word with the next; -1 for none.
+    unigrams, bigrams : (n,) feature of each word, and of each word and the next; -1 for none.
     weights, squares : (features,) idf w and idf^2.
     """
     counts = np.zeros(len(weights), np.int64)
     scores = np.empty(len(unigrams) - length + 1)
     dot, norm, inside = 0.0, 0.0, 0
     for end in range(len(unigrams)):
-        # The last word of a window makes no pair within it: pairs enter one word later.
+        # The last word of a window has no bigram inside it: bigrams enter one word later.
         for g in (unigrams[end], bigrams[end - 1] if end > 0 and length > 1 else -1):
             if g >= 0:
                 dot += weights[g]
@@ -103,6 +113,6 @@ def slide(
                 dot -= weights[g]
                 norm -= (2 * counts[g] + 1) * squares[g]
                 inside -= 1
-        if inside == 0:  # what is left is rounding
+        if inside == 0:  # only rounding errors remain
             dot, norm = 0.0, 0.0
     return scores

@@ -1,8 +1,7 @@
-"""A few objects that stay where they are, each asked one method after another: the shards of a fit.
+"""Actors on this machine: stateful workers in threads of this process, or in worker processes.
 
-In this process, each worked on by a thread; or in processes of their own. Processes die. Then the
-object is made anew and told again all it was told, which brings it exactly where it was, since what
-it does depends on nothing else. On a Ray cluster the same is done (``ray_crew.py``).
+A group of actors is called like one object: every actor runs the same method with arguments of its
+own. The shards of a fit are actors. On a Ray cluster: ``ray_actors.py``.
 """
 
 from __future__ import annotations
@@ -11,270 +10,189 @@ import multiprocessing
 import os
 import signal
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from itertools import pairwise
+from typing import Any, NoReturn, Protocol, Self
 
 from threadpoolctl import threadpool_limits
 
-from objectstates.base.errors import ObjectStatesError, SettingError
-
-_ATTEMPTS = 3  # to make anew what was lost during one call
+from objectstates.base.errors import ObjectStatesError, WorkerError
 
 
-class Crew(Protocol):
-    """Objects, wherever they are."""
-
-    def __len__(self) -> int: ...
-
-    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of every object, each with arguments of its own; answers in order."""
-        ...
-
-
-class Member(Protocol):
-    """One of a crew: it has whatever methods it is asked for, and ends."""
+class Actor(Protocol):
+    """A stateful worker; it has whatever methods are called on it."""
 
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class Memory:
-    """What an object that was made anew must be told again.
+class Actors(Protocol):
+    """A group of actors, wherever they run."""
 
-    changing : the methods that change an object; all others may be forgotten.
-    fresh : one of these after which nothing told earlier matters but ``lasting`` ones.
-    """
+    def __len__(self) -> int: ...
 
-    changing: frozenset[str]
-    fresh: str
-    lasting: frozenset[str]
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a method of every actor, each with its own arguments; answers in order."""
+        ...
 
 
-class LocalCrew:
-    """Objects in this process, each worked on by a thread."""
+class LocalActors:
+    """Actors in this process, one thread each."""
 
-    def __init__(self, shards: Sequence[Member]) -> None:
-        self._shards = list(shards)
-        self._threads = ThreadPoolExecutor(len(self._shards))
+    def __init__(self, actors: Sequence[Actor]) -> None:
+        self._actors = list(actors)
+        self._threads = ThreadPoolExecutor(len(self._actors))
 
     def __len__(self) -> int:
-        return len(self._shards)
+        return len(self._actors)
 
-    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        if len(self._shards) == 1:
-            return [getattr(self._shards[0], method)(*arguments[0])]
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if len(self._actors) == 1:
+            return [getattr(self._actors[0], method)(*arguments[0])]
         calls = [
-            self._threads.submit(getattr(shard, method), *given)
-            for shard, given in zip(self._shards, arguments, strict=True)
+            self._threads.submit(getattr(actor, method), *given)
+            for actor, given in zip(self._actors, arguments, strict=True)
         ]
         return [call.result() for call in calls]
 
-    def __enter__(self) -> LocalCrew:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown()
-        for shard in self._shards:
-            shard.close()
+        for actor in self._actors:
+            actor.close()
 
 
-class LostError(Exception):
-    """An object is gone, with all that it knew."""
+class ProcessActors:
+    """Actors in ``processes`` worker processes of this machine, divided evenly among them.
 
+    The state of a process that dies is lost, so its death is an error.
+    """
 
-class LastingCrew(ABC):
-    """Objects elsewhere, made anew when they are lost. ``rebuilt`` counts how often that was."""
-
-    def __init__(self, makers: Sequence[Callable[[], Member]], memory: Memory) -> None:
-        self._makers, self._memory = list(makers), memory
-        self._told: list[tuple[str, list[tuple[Any, ...]]]] = []
-        self.rebuilt = 0
+    def __init__(self, makers: Sequence[Callable[[], Actor]], processes: int) -> None:
+        self._makers = list(makers)
+        bounds = [len(makers) * p // processes for p in range(processes + 1)]
+        self._parts = [slice(*bound) for bound in pairwise(bounds)]
+        self._processes: list[Any] = []
+        self._pipes: list[Any] = []
 
     def __len__(self) -> int:
         return len(self._makers)
 
     def __enter__(self) -> Self:
+        context = multiprocessing.get_context("spawn")
+        threads = max(1, (os.cpu_count() or 1) // len(self._parts))
         try:
-            self._start(range(len(self)), again=False)
+            for part in self._parts:
+                pipe, theirs = context.Pipe()
+                self._pipes.append(pipe)
+                process = context.Process(
+                    target=_serve, args=(self._makers[part], theirs, threads), daemon=True
+                )
+                process.start()
+                self._processes.append(process)
+                theirs.close()  # so that the end of the process closes the pipe
         except BaseException:
             self._kill()
             raise
         return self
 
-    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of every object, each with arguments of its own; answers in order."""
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         if len(arguments) != len(self):
-            raise ValueError(f"{len(arguments)} arguments for {len(self)} objects")
-        given = self._shared(arguments)
-        answers: dict[int, Any] = {}
-        lost = self._collect(method, given, range(len(self)), answers)
-        for _ in range(_ATTEMPTS):
-            if not lost:
-                break
-            self._revive(list(lost))
-            lost = self._collect(method, given, list(lost), answers)
-        if lost:
-            raise SettingError(
-                f"a part of the work was lost {_ATTEMPTS + 1} times: too little memory? "
-                f"({next(iter(lost.values()))})"
-            )
-        self._remember(method, given)
-        return [answers[s] for s in range(len(self))]
-
-    def _collect(
-        self, method: str, given: list[Any], which: Sequence[int], answers: dict[int, Any]
-    ) -> dict[int, LostError]:
-        """Ask these and add their answers; who is gone. All are heard before one's error counts."""
-        tickets = {s: self._send(s, method, given[s]) for s in which}
-        lost: dict[int, LostError] = {}
+            raise ValueError(f"{len(arguments)} arguments for {len(self)} actors")
+        answers: list[Any] = []
         problems: list[Exception] = []
-        for s, ticket in tickets.items():
+        for p, part in enumerate(self._parts):
             try:
-                answers[s] = self._receive(s, ticket)
-            except LostError as loss:
-                lost[s] = loss
-            except Exception as problem:
+                self._pipes[p].send((method, arguments[part]))
+            except OSError:
+                self._report_death(p, method)
+        for p in range(len(self._parts)):  # all replies are read, so that none is left in a pipe
+            try:
+                answer, problem = self._pipes[p].recv()
+            except (EOFError, OSError):
+                self._report_death(p, method)
+            if problem is None:
+                answers += answer
+            else:
                 problems.append(problem)
         if problems:
             raise problems[0]
-        return lost
+        return answers
 
-    def _remember(self, method: str, given: list[tuple[Any, ...]]) -> None:
-        if method == self._memory.fresh:
-            self._told = [told for told in self._told if told[0] in self._memory.lasting]
-        if method in self._memory.changing:
-            self._told.append((method, given))
-
-    def _revive(self, lost: Sequence[int]) -> None:
-        """Make them anew and tell them all again, side by side; who is lost again is seen later."""
-        self.rebuilt += len(lost)
-        self._start(lost, again=True)
-        left = list(lost)
-        for method, given in self._told:
-            gone = self._collect(method, given, left, {})
-            left = [s for s in left if s not in gone]
-
-    def _shared(self, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The arguments in the form in which they are sent, and remembered."""
-        return list(arguments)
-
-    @abstractmethod
-    def _start(self, which: Sequence[int], *, again: bool) -> None:
-        """Have the makers of these make them; what goes wrong is told when they are asked."""
-
-    @abstractmethod
-    def _kill(self) -> None:
-        """End all that were started, whatever they are at."""
-
-    @abstractmethod
-    def _send(self, s: int, method: str, given: Any) -> Any:
-        """Ask one, and do not wait. Never raises: who is gone is noticed when it should answer."""
-
-    @abstractmethod
-    def _receive(self, s: int, ticket: Any) -> Any:
-        """The answer to what was sent; raises what the object raised, or `LostError`."""
-
-
-class ProcessCrew(LastingCrew):
-    """Objects in processes of this machine, one each."""
-
-    def __init__(self, makers: Sequence[Callable[[], Member]], memory: Memory) -> None:
-        super().__init__(makers, memory)
-        self._context = multiprocessing.get_context("spawn")
-        self._processes: list[Any] = [None] * len(self)
-        self._pipes: list[Any] = [None] * len(self)
-
-    def _start(self, which: Sequence[int], *, again: bool) -> None:
-        threads = max(1, (os.cpu_count() or 1) // len(self))
-        for s in which:
-            self._end(s)
-            self._pipes[s], theirs = self._context.Pipe()
-            process = self._context.Process(
-                target=_serve, args=(self._makers[s], theirs, threads), daemon=True
-            )
-            process.start()
-            self._processes[s] = process  # only what was started can be ended
-            theirs.close()  # so that its end is heard
-
-    def _send(self, s: int, method: str, given: Any) -> None:
-        try:
-            self._pipes[s].send((method, given))
-        except OSError:
-            return
-
-    def _receive(self, s: int, ticket: Any) -> Any:
-        try:
-            answer, problem = self._pipes[s].recv()
-        except (EOFError, OSError):
-            raise LostError(f"process {self._processes[s].pid} died") from None
-        if problem is not None:
-            raise problem
-        return answer
-
-    def _end(self, s: int) -> None:
-        if self._processes[s] is not None:
-            self._processes[s].kill()
-            self._processes[s].join()
-            self._pipes[s].close()
+    def _report_death(self, p: int, method: str) -> NoReturn:
+        process = self._processes[p]
+        process.join()
+        raise WorkerError(
+            f"worker process {process.pid} died with exit code {process.exitcode} in {method}: "
+            "too little memory?"
+        ) from None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close them; after an error kill them, for who knows what they are at.
-
-        Then they cannot close themselves, and their maker clears away what they leave.
-        """
-        try:
-            if kind is None:
-                self._collect("close", [()] * len(self), range(len(self)), {})
-        except ObjectStatesError:
-            pass  # never made: nothing to close
-        finally:
+        """Let the actors close; after an error kill their processes, whatever they are doing."""
+        if kind is not None:
             self._kill()
+            return
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.join()
 
     def _kill(self) -> None:
-        for s in range(len(self)):
-            self._end(s)
+        for process in self._processes:
+            process.kill()
+            process.join()
+        for pipe in self._pipes:
+            pipe.close()
 
 
-def _serve(make: Callable[[], Member], pipe: Any, threads: int) -> None:
-    """Be one object: answer what comes through ``pipe`` until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    guest = Guest(make)
-    with threadpool_limits(threads):  # there are others beside us
+def _serve(makers: Sequence[Callable[[], Actor]], pipe: Any, threads: int) -> None:
+    """Main loop of a worker process: answer calls until the pipe is closed."""
+    follow_parent()
+    with threadpool_limits(threads), LocalActors([Host(make) for make in makers]) as actors:
         while True:
             try:
-                method, given = pipe.recv()
+                method, arguments = pipe.recv()
             except EOFError:
                 return
             try:
-                answer: tuple[Any, Exception | None] = guest.call(method, given), None
-            except Exception as problem:  # whoever asked hears of it
-                answer = None, problem
-            pipe.send(answer)
+                answers = actors.call("call", [(method, given) for given in arguments])
+                reply: tuple[list[Any] | None, Exception | None] = answers, None
+            except Exception as problem:  # raised again in the parent process
+                reply = None, problem
+            pipe.send(reply)
 
 
-def end_with_parent() -> None:
-    """A parent that is killed cannot end us; without this we would wait for work forever."""
+def follow_parent() -> None:
+    """Leave Ctrl-C to the parent process, which ends this one; end if the parent is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-class Guest:
-    """An object where it is; one that cannot be made says so when it is called."""
+class Host:
+    """Worker-side wrapper of an actor; an error of its constructor is raised by the first call."""
 
-    def __init__(self, make: Callable[[], Member]) -> None:
+    def __init__(self, make: Callable[[], Actor]) -> None:
+        self._actor: Actor | None = None
         self._problem: ObjectStatesError | None = None
         try:
-            self._guest = make()
-        except ObjectStatesError as problem:  # the making itself has no listener
+            self._actor = make()
+        except ObjectStatesError as problem:
             self._problem = problem
 
     def call(self, method: str, given: tuple[Any, ...]) -> Any:
         if self._problem is not None:
             raise self._problem
-        return getattr(self._guest, method)(*given)
+        return getattr(self._actor, method)(*given)
+
+    def close(self) -> None:
+        if self._actor is not None:
+            self._actor.close()

@@ -1,61 +1,36 @@
-"""Where work runs: in this process, over local processes, or on a Ray cluster.
+"""Where work runs: in this process, in local worker processes, or on a Ray cluster.
 
-There are two kinds of work. Items (`run_all`: clips to observe, narrations to search, pictures to
-cut) are independent, and their outcomes come back in the order given. A crew (`crew_of`: the shards
-of a fit) is a few objects that stay, and are asked again and again.
+There are two kinds of work. Tasks (`run_all`: clips to ingest, narrations to search, frames to
+crop) are independent; their outcomes come back in the order given. Actors (`start_actors`: the
+shards of a fit) keep their state from call to call.
 
-Results do not depend on where. A worker that dies (killed, out of memory) takes no other item with
-it: those in work are tried once more, and what fails again is reported. Of a crew, who dies is made
-anew (``crews.py``).
+Results do not depend on where the work runs. A worker process that dies (killed, out of memory)
+costs no other task: the tasks that were running are tried once more, and a second failure is
+reported.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from objectstates.base.errors import ObjectStatesError
-from objectstates.parallel.actors import (
-    Crew,
-    LocalCrew,
-    Member,
-    Memory,
-    ProcessCrew,
-    end_with_parent,
-)
+from objectstates.parallel.actors import Actor, Actors, LocalActors, ProcessActors, follow_parent
+from objectstates.parallel.ray_actors import RayActors, Replay
+from objectstates.parallel.ray_pool import cluster, run_on_cluster
+from objectstates.parallel.tasks import Item, Outcome, Value, Worker, attempt
 
-Item = TypeVar("Item")
-Value = TypeVar("Value")
-
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.2  # between progress reports
 _DIED = "its process died twice: too little memory?"
 
 
-Tick = Callable[[int], None]
-"""Told how much was done (say, frames), for whoever watches."""
-
-Worker = Callable[[Item, Tick], Value]
-"""What each process holds: made once, then called with one item after another."""
-
-
-@dataclass(frozen=True)
-class Outcome(Generic[Value]):
-    """What became of an item: its value, or why there is none."""
-
-    value: Value | None
-    failure: str | None = None
-
-
 def default_processes() -> int:
-    """One per core that this process may use."""
+    """The number of cores that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
@@ -70,13 +45,14 @@ def run_all(
     on_done: Callable[[int, Outcome[Value]], None] | None = None,
     on_ticks: Callable[[int], None] | None = None,
 ) -> list[Outcome[Value]]:
-    """Work on all items; their failures are outcomes, a worker that cannot be made raises.
+    """Run a task per item; failures are outcomes, an error of ``make`` is raised.
 
-    make : builds the worker; must be picklable when there are several processes.
-    ray_address : of a Ray cluster, on all of which to run instead of in ``processes`` here.
-    gpu : workers use one; a Ray cluster runs them where there are some, several to each.
+    make : creates the worker; must be picklable if there are several processes.
+    processes : number of local worker processes; 1 runs in this process.
+    ray_address : of a Ray cluster, all of which is used instead of local processes.
+    gpu : workers use a GPU; on a Ray cluster several share one.
     on_done : called in this process with an item's index as soon as its outcome is known.
-    on_ticks : called in this process, now and then, with all ticks so far.
+    on_ticks : called in this process, now and then, with the sum of all ticks so far.
     """
     outcomes: list[Outcome[Value] | None] = [None] * len(items)
 
@@ -86,45 +62,43 @@ def run_all(
             on_done(index, outcome)
 
     if ray_address is not None:
-        from objectstates.parallel.ray_pool import run_items
-
-        for index in run_items(make, items, ray_address, done, on_ticks, gpu=gpu):
+        for index in run_on_cluster(make, items, ray_address, done, on_ticks, gpu=gpu):
             done(index, Outcome(None, _DIED))
     elif processes <= 1 or len(items) <= 1:
         _run_here(make, items, done, on_ticks)
     else:
-        lost = _run_pool(make, items, range(len(items)), processes, done, on_ticks)
-        for index in lost:  # alone, so that the culprit is known
-            if _run_pool(make, items, [index], 1, done, on_ticks):
+        lost = _run_in_processes(make, items, range(len(items)), processes, done, on_ticks)
+        for index in lost:  # one at a time, to find the task that ends its process
+            if _run_in_processes(make, items, [index], 1, done, on_ticks):
                 done(index, Outcome(None, _DIED))
     return [outcome for outcome in outcomes if outcome is not None]
 
 
 @contextmanager
-def crew_of(
-    makers: Sequence[Callable[[], Member]],
-    memory: Memory,
+def start_actors(
+    makers: Sequence[Callable[[], Actor]],
+    replay: Replay,
     *,
-    processes: bool = False,
+    processes: int = 1,
     ray_address: str | None = None,
-) -> Iterator[Crew]:
-    """Objects that stay until the end of the context, each made by its maker where it will be.
+) -> Iterator[Actors]:
+    """A group of actors for the duration of the context, each created where it runs.
 
-    They are in this process, each with a thread; or in ``processes`` of their own; or on the Ray
-    cluster at ``ray_address``, on all of its machines.
+    replay : how actors on a Ray cluster are restored after the loss of a machine.
+    processes : number of local worker processes; 1 means threads of this process.
+    ray_address : of a Ray cluster, over all machines of which the actors are spread instead.
     """
+    actors: Any
     if ray_address is not None:
-        from objectstates.parallel.ray_actors import RayCrew
-        from objectstates.parallel.ray_pool import cluster
-
-        with cluster(ray_address) as ray, RayCrew(ray, makers, memory) as remote:
-            yield remote
-    elif processes:
-        with ProcessCrew(makers, memory) as crew:
-            yield crew
+        with cluster(ray_address) as ray, RayActors(ray, makers, replay) as actors:
+            yield actors
+        return
+    if processes > 1 and len(makers) > 1:
+        actors = ProcessActors(makers, min(processes, len(makers)))
     else:
-        with LocalCrew([make() for make in makers]) as local:
-            yield local
+        actors = LocalActors([make() for make in makers])
+    with actors:
+        yield actors
 
 
 def _run_here(
@@ -145,7 +119,7 @@ def _run_here(
         done(index, attempt(worker, item, tick))
 
 
-def _run_pool(
+def _run_in_processes(
     make: Callable[[], Worker[Item, Value]],
     items: Sequence[Item],
     indices: Sequence[int],
@@ -153,7 +127,7 @@ def _run_pool(
     done: Callable[[int, Outcome[Value]], None],
     on_ticks: Callable[[int], None] | None,
 ) -> list[int]:
-    """Run in a pool; returns the indices that were lost with a process."""
+    """Run tasks in a process pool; returns the indices that were lost with a process."""
     context = multiprocessing.get_context("spawn")
     counter = context.Value("q", 0)
     pool = ProcessPoolExecutor(
@@ -175,7 +149,8 @@ def _run_pool(
             if on_ticks is not None:
                 on_ticks(counter.value)
     except BaseException:
-        for process in list((pool._processes or {}).values()):
+        running = pool._processes or {}  # noqa: SLF001  executors cannot kill before Python 3.14
+        for process in list(running.values()):
             process.kill()
         raise
     finally:
@@ -188,13 +163,13 @@ _counter: Any = None
 
 
 def _start(make: Callable[[], Any], counter: Any) -> None:
-    global _worker, _counter
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    """Create the worker of a pool process."""
+    global _worker, _counter  # noqa: PLW0603  the only way to pass state from an initializer
+    follow_parent()
     _counter = counter
     try:
         _worker = make()
-    except ObjectStatesError as problem:  # the user's to mend, and the same in every process
+    except ObjectStatesError as problem:  # raised by the first task, in the parent
         _worker = problem
 
 
@@ -207,13 +182,3 @@ def _work(item: Any) -> Outcome[Any]:
     if isinstance(_worker, ObjectStatesError):
         raise _worker
     return attempt(_worker, item, _tick)
-
-
-def attempt(worker: Worker[Item, Value], item: Item, tick: Callable[[int], None]) -> Outcome[Value]:
-    """Work on one item; what goes wrong is an outcome."""
-    try:
-        return Outcome(worker(item, tick))
-    except ObjectStatesError as problem:
-        return Outcome(None, str(problem))
-    except Exception as problem:  # a fault of ours must not cost the other items' hours
-        return Outcome(None, f"unexpected {type(problem).__name__}: {problem}")

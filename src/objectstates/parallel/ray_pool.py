@@ -1,11 +1,11 @@
-"""Work on a Ray cluster: many items, as ``engine.run_all`` does.
+"""Tasks on a Ray cluster (``pool.run_all`` with an address).
 
-Ray is imported where used: it is an extra. Every machine of the cluster needs this package, and the
-files that workers read (videos, the cache, corpora) under the same paths.
+Ray is an extra, imported where used. Every machine of the cluster needs this package, and the files
+that workers read (videos, the cache, corpora) under the same paths.
 
-What is lost with a machine is done again elsewhere, so that the outcome is the same. There are
-never more items in work than workers, nor more workers than the machines that are left have room
-for: an item is handed only to a worker that stands, so none waits for a machine that never comes.
+Tasks lost with a machine run again elsewhere, so the outcome is the same. A task is submitted only
+to a worker that is up, and there are never more workers than the remaining machines have room for:
+no task waits for a machine that never comes.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from objectstates.base.errors import MissingExtraError, SettingError
+from objectstates.parallel.tasks import attempt
 
-PLACING_SECONDS = 600.0  # a cluster may have to start machines first; then waiting is in vain
+PLACING_SECONDS = 600.0  # until giving up on a free core: autoscalers start machines in minutes
 _POLL_SECONDS = 0.2
-_ASK_SECONDS = 0.5  # between questions how far workers are
-_PROCESS_DEATHS, _LOSSES = 2, 5  # of one item: by itself it seems, or with its machine
-_FAILED_STARTS = 5  # in a row; twice as many as there is room for, for machines die at starts too
-_WORKERS_PER_GPU = 8  # each holds a model of its own in the GPU's memory
+_QUERY_SECONDS = 0.5  # between queries of progress and of the machines there are
+_PROCESS_DEATHS, _LOSSES = 2, 5  # of one task: while its machine lived, and in all
+_FAILED_STARTS = 5  # in a row, or twice the capacity: machines can die during starts too
+_WORKERS_PER_GPU = 8  # at most: each holds a model of its own in the GPU's memory
 
 
 @contextmanager
 def cluster(address: str) -> Iterator[Any]:
     """A connection to the cluster at ``address`` ("auto" finds one, "local" starts one here).
 
-    One that stands already is used, and left standing.
+    An existing connection is used, and left open.
     """
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -50,8 +51,8 @@ def cluster(address: str) -> Iterator[Any]:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, ValueError, RuntimeError) as problem:
         raise SettingError(
-            f"there is no Ray cluster at {address!r} ({first_line(problem)}): start one with "
-            "ray start, or give local"
+            f"there is no Ray cluster at {address!r} ({message_line(problem)}): start one with "
+            "ray start, or set `ray_address` to local"
         ) from None
     try:
         yield ray
@@ -59,65 +60,59 @@ def cluster(address: str) -> Iterator[Any]:
         ray.shutdown()
 
 
-def losses(ray: Any) -> tuple[type[Exception], ...]:
-    """What Ray raises where a process, a machine or an answer on it is gone."""
+def loss_errors(ray: Any) -> tuple[type[Exception], ...]:
+    """What Ray raises when a process, a machine or an answer on it is lost."""
     kinds = ray.exceptions
     return kinds.RayActorError, kinds.ObjectLostError, kinds.WorkerCrashedError, kinds.NodeDiedError
 
 
-def first_line(problem: BaseException) -> str:
-    """The first line of a message that may be long."""
+def message_line(problem: BaseException, index: int = 0) -> str:
+    """One line of a message; the last (-1) of a remote traceback is the error itself."""
     lines = str(problem).strip().splitlines()
-    return lines[0] if lines else type(problem).__name__
-
-
-def last_line(problem: BaseException) -> str:
-    """The last line of a message: of one with a remote traceback, the error itself."""
-    lines = str(problem).strip().splitlines()
-    return lines[-1].strip() if lines else type(problem).__name__
+    return lines[index].strip() if lines else type(problem).__name__
 
 
 @dataclass(frozen=True)
-class Claim:
-    """What each worker asks of the cluster, and how many of them have room there now."""
+class Reservation:
+    """What each worker reserves, and how many workers the cluster has room for now."""
 
     cpus: float
     gpus: float
-    room: int
+    capacity: int
 
     @property
     def options(self) -> dict[str, float]:
         return {"num_cpus": self.cpus, "num_gpus": self.gpus}
 
 
-def worker_claim(ray: Any, gpu: bool) -> Claim:
-    """A core each; with ``gpu`` a share of one, such that all cores beside it can feed it.
+def worker_reservation(ray: Any, gpu: bool) -> Reservation:
+    """A core per worker; with ``gpu`` also a fraction of a GPU.
 
-    Frames are decoded and looked at in one process: they are too large to be sent around. So a GPU
-    is shared by as many workers as there are cores beside it, at most eight.
+    A process decodes frames and computes their features, since frames are too large to be sent
+    around. So as many workers share a GPU as its machine has cores per GPU, at most eight.
     """
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not gpu:
-        return Claim(1.0, 0.0, sum(int(m.get("CPU", 0)) for m in machines))
+        return Reservation(1.0, 0.0, sum(int(m.get("CPU", 0)) for m in machines))
     machines = [m for m in machines if m.get("GPU", 0) >= 1]
     gpus = sum(int(m["GPU"]) for m in machines)
     if not gpus:
         raise SettingError(
-            "no machine of the Ray cluster has a GPU: leave out --device cuda, or add one "
+            "no machine of the Ray cluster has a GPU: set `device` to cpu, or add one "
             "(ray start --num-gpus)"
         )
     cores = sum(int(m.get("CPU", 0)) for m in machines)
     sharing = min(max(cores // gpus, 1), _WORKERS_PER_GPU)
-    room = sum(min(int(m.get("CPU", 0)), int(m["GPU"]) * sharing) for m in machines)
-    return Claim(1.0, part(sharing), room)
+    capacity = sum(min(int(m.get("CPU", 0)), int(m["GPU"]) * sharing) for m in machines)
+    return Reservation(1.0, fraction(sharing), capacity)
 
 
-def part(count: int) -> float:
-    """One of ``count`` equal parts of a core or a GPU, in the ten-thousandths that Ray counts."""
+def fraction(count: int) -> float:
+    """1 / count of a core or a GPU, rounded down to Ray's resolution of 1/10,000."""
     return 10_000 // count / 10_000
 
 
-def run_items(
+def run_on_cluster(
     make: Callable[[], Any],
     items: Sequence[Any],
     address: str,
@@ -126,22 +121,22 @@ def run_items(
     *,
     gpu: bool = False,
 ) -> list[int]:
-    """Work on all items, one worker per core of the cluster; returns those that were lost.
+    """Run a task per item, with one worker per core of the cluster; returns those given up.
 
-    An item is given up when its process died twice while its machine lived, or when it was lost
-    five times in all. ``done`` is told an item's index and its ``engine.Outcome``.
+    A task is given up when its process died twice while its machine lived, or when it was lost
+    five times in all. ``done`` gets an item's index and its ``Outcome``.
     """
     waiting, given_up = deque(range(len(items))), list[int]()
     deaths, lost = Counter[int](), Counter[int]()
     with cluster(address) as ray:
-        team = _Team(ray, make, gpu)
+        workers = _Workers(ray, make, gpu)
         try:
-            while waiting or team.busy:
-                team.hire(len(waiting) + len(team.busy))
-                while waiting and team.free:
+            while waiting or workers.busy:
+                workers.start(len(waiting) + len(workers.busy))
+                while waiting and workers.free:
                     index = waiting.popleft()
-                    team.hand(index, items[index])
-                for index, outcome, machine_lives in team.wait():
+                    workers.submit(index, items[index])
+                for index, outcome, machine_lives in workers.wait():
                     if outcome is not None:
                         done(index, outcome)
                         continue
@@ -152,75 +147,74 @@ def run_items(
                     else:
                         waiting.appendleft(index)
                 if on_ticks is not None:
-                    on_ticks(team.ticks())
+                    on_ticks(workers.ticks())
         finally:
-            team.dismiss()
+            workers.kill()
     return sorted(given_up)
 
 
-class _Team:
-    """The workers on the cluster: those that are starting, free and busy."""
+class _Workers:
+    """The workers on the cluster: starting, free and busy ones."""
 
     def __init__(self, ray: Any, make: Callable[[], Any], gpu: bool) -> None:
-        self._ray, self._gpu, self._losses = ray, gpu, losses(ray)
-        self._claim = worker_claim(ray, gpu)
-        # Sent once to each machine, not to each worker: it may name all clips.
-        self._make = ray.put(make)
-        self._kind = ray.remote(max_concurrency=2, **self._claim.options)(_ItemWorker)
-        self._starting: dict[Any, Any] = {}  # by the call that says that it stands
+        self._ray, self._gpu, self._loss_errors = ray, gpu, loss_errors(ray)
+        self._reservation = worker_reservation(ray, gpu)
+        self._make = ray.put(make)  # sent once to each machine: it may name all clips
+        self._class = ray.remote(max_concurrency=2, **self._reservation.options)(_TaskWorker)
+        self._starting: dict[Any, Any] = {}  # by the pending call of `is_up`
         self.free: list[Any] = []
-        self.busy: dict[Any, tuple[Any, int]] = {}  # by the call that works, with its item
+        self.busy: dict[Any, tuple[Any, int]] = {}  # by the pending call: worker, item
         self._machine: dict[Any, str] = {}
         self._ticks: dict[Any, int] = {}
-        self._asked: dict[Any, Any] = {}  # how far workers are: by call
-        self._last_asked = self._last_counted = -_ASK_SECONDS
-        self._last_stood, self._failed_starts = time.monotonic(), 0
+        self._queries: dict[Any, Any] = {}  # pending calls of `ticks`: worker
+        self._last_query = self._last_count = -_QUERY_SECONDS
+        self._last_up, self._failed_starts = time.monotonic(), 0
 
-    def hire(self, wanted: int) -> None:
-        """Start workers, as many as are wanted and have room on the machines there are now."""
+    def start(self, wanted: int) -> None:
+        """Start workers until there are as many as wanted and as the cluster has room for."""
         now = time.monotonic()
-        if now - self._last_counted >= _ASK_SECONDS:  # machines come and go
-            self._claim, self._last_counted = worker_claim(self._ray, self._gpu), now
-        for _ in range(min(wanted, max(self._claim.room, 1)) - len(self._all())):
-            worker = self._kind.remote(self._make)
-            self._starting[worker.stand.remote()] = worker
+        if now - self._last_count >= _QUERY_SECONDS:  # machines come and go
+            self._reservation, self._last_count = worker_reservation(self._ray, self._gpu), now
+        for _ in range(min(wanted, max(self._reservation.capacity, 1)) - len(self._all())):
+            worker = self._class.remote(self._make)
+            self._starting[worker.is_up.remote()] = worker
 
-    def hand(self, index: int, item: Any) -> None:
-        """Have a free worker work on an item."""
+    def submit(self, index: int, item: Any) -> None:
+        """Run a task on a free worker."""
         worker = self.free.pop()
         self.busy[worker.work.remote(item)] = worker, index
 
     def wait(self) -> list[tuple[int, Any, bool]]:
-        """A moment, or until something happened: items that ended, with their outcome.
+        """Tasks that ended within a short while: index, outcome, whether their machine is alive.
 
-        The outcome is None where the worker was lost; then, whether its machine still lives.
+        The outcome is None if the worker was lost.
         """
         calls = [*self.busy, *self._starting]
         ended = []
         self._ray.wait(calls, num_returns=1, timeout=_POLL_SECONDS)
         for call in self._ray.wait(calls, num_returns=len(calls), timeout=0)[0]:
             if call in self._starting:
-                self._stands(call)
+                self._started(call)
                 continue
             worker, index = self.busy.pop(call)
             try:
                 outcome, self._ticks[worker] = self._ray.get(call)
                 self.free.append(worker)
                 ended.append((index, outcome, True))
-            except self._losses:
-                ended.append((index, None, self._machine[worker] in self._living()))
-        self._check_that_any_stands()
+            except self._loss_errors:
+                ended.append((index, None, self._machine[worker] in self._living_machines()))
+        self._check_that_any_is_up()
         return ended
 
-    def _stands(self, call: Any) -> None:
+    def _started(self, call: Any) -> None:
         worker = self._starting.pop(call)
         try:
             self._machine[worker], problem = self._ray.get(call)
-        except self._losses as loss:
+        except self._loss_errors as loss:
             self._failed_starts += 1
-            if self._failed_starts >= max(_FAILED_STARTS, 2 * self._claim.room):
+            if self._failed_starts >= max(_FAILED_STARTS, 2 * self._reservation.capacity):
                 raise SettingError(
-                    f"workers do not start on the Ray cluster ({last_line(loss)}): is "
+                    f"workers do not start on the Ray cluster ({message_line(loss, -1)}): is "
                     "objectstates installed on all its machines, in the same version?"
                 ) from None
             return
@@ -229,66 +223,64 @@ class _Team:
         self._failed_starts = 0
         self.free.append(worker)
 
-    def _check_that_any_stands(self) -> None:
+    def _check_that_any_is_up(self) -> None:
         if self.free or self.busy:
-            self._last_stood = time.monotonic()
-        elif time.monotonic() - self._last_stood > PLACING_SECONDS:
+            self._last_up = time.monotonic()
+        elif time.monotonic() - self._last_up > PLACING_SECONDS:
             raise SettingError(
                 f"no worker found room on the Ray cluster within {PLACING_SECONDS:.0f} s: it has "
-                f"room for {self._claim.room} in all; do others use it?"
+                f"room for {self._reservation.capacity} in all; do others use it?"
             )
 
     def ticks(self) -> int:
-        """All ticks that are known of; a worker is asked again only when it has answered."""
+        """The sum of all known ticks; each worker has at most one pending query."""
         now = time.monotonic()
-        if now - self._last_asked >= _ASK_SECONDS:
-            self._last_asked = now
-            asked = set(self._asked.values())
+        if now - self._last_query >= _QUERY_SECONDS:
+            self._last_query = now
+            queried = set(self._queries.values())
             for worker, _ in self.busy.values():
-                if worker not in asked:
-                    self._asked[worker.ticks.remote()] = worker
-        if self._asked:
-            calls = list(self._asked)
+                if worker not in queried:
+                    self._queries[worker.ticks.remote()] = worker
+        if self._queries:
+            calls = list(self._queries)
             for call in self._ray.wait(calls, num_returns=len(calls), timeout=0)[0]:
-                worker = self._asked.pop(call)
+                worker = self._queries.pop(call)
                 try:
                     self._ticks[worker] = max(self._ticks.get(worker, 0), self._ray.get(call))
-                except self._losses:
+                except self._loss_errors:
                     continue
         return sum(self._ticks.values())
 
-    def dismiss(self) -> None:
-        """End all workers: whoever comes next needs their cores."""
+    def kill(self) -> None:
+        """End all workers, which frees their cores."""
         for worker in self._all():
             self._ray.kill(worker)
 
     def _all(self) -> list[Any]:
         return [*self._starting.values(), *self.free, *(worker for worker, _ in self.busy.values())]
 
-    def _living(self) -> set[str]:
+    def _living_machines(self) -> set[str]:
         return {node["NodeID"] for node in self._ray.nodes() if node["Alive"]}
 
 
-class _ItemWorker:
-    """One process of the cluster, with a worker in it."""
+class _TaskWorker:
+    """A process of the cluster with one worker in it."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._ticks = 0
         self._problem: Exception | None = None
         try:
             self._worker = make()
-        except Exception as problem:  # the same in every process, so that the first to say it ends
+        except Exception as problem:  # the same in every process: the first one reported ends it
             self._problem = problem
 
-    def stand(self) -> tuple[str, Exception | None]:
-        """The machine it is on, and why it cannot work if it cannot."""
+    def is_up(self) -> tuple[str, Exception | None]:
+        """The id of its machine, and the error of the worker's constructor, if any."""
         import ray
 
         return ray.get_runtime_context().get_node_id(), self._problem
 
     def work(self, item: Any) -> tuple[Any, int]:
-        from objectstates.parallel.pool import attempt
-
         return attempt(self._worker, item, self._tick), self._ticks
 
     def ticks(self) -> int:

@@ -1,4 +1,4 @@
-"""The page's drawings that stand still, as SVG: the optimisation, and the average clip."""
+"""The page's static charts as SVG: objective and gap over passes, and the average clip."""
 
 from __future__ import annotations
 
@@ -10,56 +10,20 @@ import numpy as np
 from markupsafe import Markup
 
 from objectstates.data.corpus import Array
-from objectstates.report.clip_view import ClipFacts
+from objectstates.report.clip_view import ClipView
 
-_WIDTH, _HEIGHT = 380, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 12, 28
-_MOST_POINTS = 400
+_WIDTH, _HEIGHT = 380, 220  # SVG units; the page scales the chart
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 12, 28  # margins, with room for the labels
+_MAX_POINTS = 400  # of a curve: more than one per unit of width cannot be seen
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve: its CSS class, its name, and its values, one per time; NaN breaks it off."""
+    """A curve: its CSS class, its name, and its values, one per pass; NaN are left out."""
 
     style: str
     name: str
     values: Array
-
-
-@dataclass(frozen=True)
-class _Axes:
-    """Where passes and values stand in the drawing."""
-
-    first: float
-    last: float
-    low: float
-    high: float
-    log: bool
-
-    @classmethod
-    def around(cls, passes: Array, seen: Array, log: bool) -> _Axes:
-        low, high = float(seen.min()), float(seen.max())
-        if log:
-            low, high = math.floor(math.log10(low)), math.ceil(math.log10(high) + 1e-9)
-            high = max(high, low + 1)
-        else:
-            low, high = min(low, 0.0), high * 1.05 or 1.0
-        return cls(float(passes[0]), float(passes[-1]), low, high, log)
-
-    def x(self, passed: float) -> float:
-        share = (passed - self.first) / (self.last - self.first or 1.0)
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * share
-
-    def y(self, value: float) -> float:
-        level = math.log10(value) if self.log else value
-        share = (level - self.low) / (self.high - self.low)
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * share
-
-    def levels(self) -> list[float]:
-        if not self.log:
-            return _ticks(self.low, self.high, about=5)
-        levels = [10.0**k for k in range(int(self.low), int(self.high) + 1)]
-        return levels[:: max(1, len(levels) // 6)]
 
 
 def line_chart(
@@ -70,25 +34,42 @@ def line_chart(
     log: bool = False,
     mark: float | None = None,
 ) -> Markup:
-    """Curves over passes; ``mark`` is a level to draw across. On a log scale zeros are left out."""
+    """Curves over passes, with a line at the level ``mark``; a log scale leaves out zeros."""
     seen = np.concatenate([line.values for line in lines] + ([[mark]] if mark else []))
     seen = seen[np.isfinite(seen) & ((seen > 0) | (not log))]
     if len(seen) == 0 or len(passes) == 0:
         return Markup("")
-    axes = _Axes.around(passes, seen, log)
+    first, last, low, high = (float(v) for v in (passes[0], passes[-1], seen.min(), seen.max()))
+    if log:
+        low, high = math.floor(math.log10(low)), math.ceil(math.log10(high) + 1e-9)
+        high = max(high, low + 1)
+        levels = [10.0**k for k in range(low, high + 1)]
+        levels = levels[:: max(1, len(levels) // 6)]
+    else:
+        low, high = min(low, 0.0), high * 1.05 or 1.0
+        levels = _ticks(low, high, about=5)
+
+    def x(passed: float) -> float:
+        fraction = (passed - first) / (last - first or 1.0)
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * fraction
+
+    def y(value: float) -> float:
+        fraction = ((math.log10(value) if log else value) - low) / (high - low)
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * fraction
+
     parts = []
-    for level in axes.levels():
-        y, text = axes.y(level), f"{100 * level:g} %" if log else f"{level:.3g}"
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" class="at-end">{text}</text>')
-    for passed in _ticks(axes.first, axes.last):
-        place = f'x="{axes.x(passed):.1f}" y="{_HEIGHT - 8}"'
-        parts.append(f'<text {place} class="at-middle">pass {passed:g}</text>')
+    for level in levels:
+        text = f"{100 * level:g} %" if log else f"{level:.3g}"
+        parts.append(f'<path class="grid" d="M{_LEFT} {y(level):.1f}H{_WIDTH - _RIGHT}"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y(level) + 4:.1f}" class="at-end">{text}</text>')
+    for tick in _ticks(first, last):
+        position = f'x="{x(tick):.1f}" y="{_HEIGHT - 8}"'
+        parts.append(f'<text {position} class="at-middle">pass {tick:g}</text>')
     if mark:
-        parts.append(f'<path class="mark" d="M{_LEFT} {axes.y(mark):.1f}H{_WIDTH - _RIGHT}"/>')
+        parts.append(f'<path class="mark" d="M{_LEFT} {y(mark):.1f}H{_WIDTH - _RIGHT}"/>')
     for line in lines:
         points = " ".join(
-            f"{axes.x(passed):.1f},{axes.y(value):.1f}"
+            f"{x(passed):.1f},{y(value):.1f}"
             for passed, value in _thinned(passes, line.values)
             if math.isfinite(value) and (value > 0 or not log)
         )
@@ -98,12 +79,12 @@ def line_chart(
 
 
 def _thinned(times: Array, values: Array) -> list[tuple[float, float]]:
-    rows = np.unique(np.linspace(0, len(times) - 1, _MOST_POINTS).round().astype(int))
+    rows = np.unique(np.linspace(0, len(times) - 1, _MAX_POINTS).round().astype(int))
     return [(float(times[i]), float(values[i])) for i in rows]
 
 
 def _ticks(low: float, high: float, about: int = 4) -> list[float]:
-    """About so many round numbers from ``low`` to ``high``.
+    """Round numbers from ``low`` to ``high``, ``about`` that many.
 
     >>> _ticks(0, 1.05)
     [0.0, 0.5, 1.0]
@@ -120,9 +101,10 @@ def _ticks(low: float, high: float, about: int = 4) -> list[float]:
 
 @dataclass(frozen=True)
 class AverageClip:
-    """All clips laid over each other, their actions at 0: the share of them that shows a state.
+    """The fraction of clips in each state over time, with the clips aligned at the action.
 
-    shapes : SVG, to be stretched. ``ticks``: position (0 to 1) and text.
+    shapes : SVG areas, to be stretched. ``ticks``: position (0 to 1) and text.
+    peak : the greatest fraction.
     """
 
     shapes: Markup
@@ -130,10 +112,10 @@ class AverageClip:
     peak: float
 
 
-def average_clip(clips: Sequence[ClipFacts]) -> AverageClip | None:
-    """None where nothing was labelled."""
-    starts = [(clip, _centre(clip)) for clip in clips]
-    aligned = [(clip, centre) for clip, centre in starts if centre is not None]
+def average_clip(clips: Sequence[ClipView]) -> AverageClip | None:
+    """None if no tracklet has a state."""
+    centres = [(clip, _centre(clip)) for clip in clips]
+    aligned = [(clip, centre) for clip, centre in centres if centre is not None]
     bars = [
         (x.state, x.start - centre, x.end - centre)
         for clip, centre in aligned
@@ -144,15 +126,15 @@ def average_clip(clips: Sequence[ClipFacts]) -> AverageClip | None:
         return None
     reach = float(np.quantile([max(abs(a), abs(b)) for _, a, b in bars], 0.95)) or 1.0
     times = np.linspace(-reach, reach, 241)
-    shares = {
+    fractions = {
         state: sum(((times >= a) & (times < b)).astype(float) for s, a, b in bars if s == state)
         / len(aligned)
         for state in (1, 2)
     }
-    peak = max(float(np.max(share)) for share in shares.values()) or 1.0
+    peak = max(float(np.max(fraction)) for fraction in fractions.values()) or 1.0
     parts = []
-    for state, share in shares.items():
-        curve = _smooth(np.broadcast_to(share, times.shape)) / peak
+    for state, fraction in fractions.items():
+        curve = _smooth(np.broadcast_to(fraction, times.shape)) / peak
         points = " ".join(f"{i / 0.24:.1f},{100 - 92 * v:.1f}" for i, v in enumerate(curve))
         parts.append(f'<polygon class="area state-{state}" points="0,100 {points} 1000,100"/>')
     ticks = tuple(
@@ -163,10 +145,10 @@ def average_clip(clips: Sequence[ClipFacts]) -> AverageClip | None:
     return AverageClip(Markup("".join(parts)), ticks, peak)
 
 
-def _centre(clip: ClipFacts) -> float | None:
-    """The action's time, or half-way between the states where none was sought."""
+def _centre(clip: ClipView) -> float | None:
+    """The action's time, or the middle between the states if the action was not sought."""
     if clip.action is not None:
-        return clip.action[2]
+        return clip.action.time
     last = [x.end for x in clip.tracklets if x.state == 1]
     first = [x.start for x in clip.tracklets if x.state == 2]
     return (max(last) + min(first)) / 2 if last and first else None

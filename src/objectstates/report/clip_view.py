@@ -1,35 +1,47 @@
-"""What the page says of each clip, as plain facts: its timeline, decisive moments and mistakes."""
+"""One clip of a result, as the terminal table, the report and the exports show it.
+
+`view_clips` returns a `ClipView` per clip. Its properties are computed on first use, so a caller
+pays only for what it shows. All times are seconds of the video.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from objectstates.data.clips import TrackletLabel
+from objectstates.data.clips import Box, Chunk, TrackletLabel
 from objectstates.data.corpus import UNKNOWN, Array
 from objectstates.data.result import Result
-from objectstates.evaluation import ClipScore, evaluate
+from objectstates.evaluation.precision import score_clip
 
-KINDS = {
+MERGE_GAP = 0.25
+"""Seconds between two tracklets of one state that still count as one interval.
+
+A track that is lost is found again at the next detection, at most 0.2 s later (detectors run at
+5 frames per second): such an interruption is no change of state. The rest is one video frame.
+"""
+
+MISTAKES = {
     "object": "not the object",
     "state": "wrong state",
     "ambiguous": "ambiguous",
     "action": "action off",
 }
-"""The kinds of mistakes, and what the page calls them."""
+"""The kinds of mistakes, and their names on the page."""
 
 
-@dataclass(frozen=True)
-class TrackletFacts:
-    """A bar of the timeline.
+@dataclass(frozen=True, eq=False)
+class TrackletView:
+    """A tracklet and its labels.
 
-    index : within the clip. ``lane`` 0 is that of the labelled tracklets, which never overlap.
-    score : of the state that was given; None where none was.
-    truth : a `TrackletLabel`, or None where it is not known.
-    boxes : (B, 5) time, x1, y1, x2, y2.
+    index : within the clip.
+    state : 0 if it has no state.
+    scores : of states 1 and 2; NaN if states were not sought.
+    truth : a `TrackletLabel`; None if not known.
+    boxes : (B, 5) time, x1, y1, x2, y2 in pixels, sorted by time.
     """
 
     index: int
@@ -37,19 +49,50 @@ class TrackletFacts:
     end: float
     time: float
     state: int
-    lane: int
-    score: float | None
+    scores: tuple[float, float]
+    detection_score: float
     truth: int | None
     boxes: Array
 
+    @property
+    def score(self) -> float:
+        """Of the state it was given; NaN if none was."""
+        return self.scores[self.state - 1] if self.state else math.nan
 
-@dataclass(frozen=True)
+    @cached_property
+    def box_list(self) -> list[Box]:
+        """The boxes as objects."""
+        return [Box(*map(float, row)) for row in self.boxes]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """The action: its chosen chunk, the interval it lasts, and the time and score of the chunk."""
+
+    chunk: int
+    start: float
+    end: float
+    time: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """An interval of a clip; ``label`` is state_1, action or state_2, ``score`` the mean score."""
+
+    label: str
+    start: float
+    end: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
-    """A time worth a picture.
+    """A time of which the page shows a frame.
 
-    role : "state 1", "action", "state 2"; "before", "after" where no states were sought; or "key",
-        a frame among others.
-    tracklet : index of the one that the moment shows.
+    role : "state 1", "action" or "state 2"; "before" and "after" if states were not sought; "key"
+        for the frames in between.
+    tracklet : index of the tracklet that the frame shows.
     """
 
     time: float
@@ -57,265 +100,240 @@ class Moment:
     tracklet: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Mistake:
-    """Where the truth says otherwise. ``kind`` is one of `KINDS`."""
+    """A label that the truth contradicts. ``kind`` is a key of `MISTAKES`."""
 
     kind: str
     time: float
     text: str
 
 
-@dataclass(frozen=True)
-class ClipFacts:
-    """A row of the page. Times are seconds of the video.
+@dataclass(frozen=True, eq=False)
+class ClipView:
+    """One clip: its labels, scores, boxes and, where the truth is known, its mistakes.
 
-    chunks : (T, 3) start, end, score; scores are NaN where no action was sought.
-    action : start, end and time of the action; None where it was not sought.
-    true_action : stretches in which it truly happens; None where that is not known.
-    off : seconds from the action to the true one; None where not known, infinite where there is
-        none at all.
-    disagreement : 0 (all right) to 1 (all wrong); None where there is no truth.
+    number : index of the clip in the result.
+    key_frames : how many moments `moments` has beside the decisive ones.
     """
 
+    result: Result = field(repr=False)
     number: int
-    name: str
-    start: float
-    end: float
     confidence: float
-    chunks: Array
-    action: tuple[float, float, float] | None
-    true_action: tuple[tuple[float, float], ...] | None
-    tracklets: tuple[TrackletFacts, ...]
-    moments: tuple[Moment, ...]
-    mistakes: tuple[Mistake, ...]
-    off: float | None
-    disagreement: float | None
+    key_frames: int = 0
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of its mistakes, each once, in the order of `KINDS`."""
-        found = {mistake.kind for mistake in self.mistakes}
-        return tuple(kind for kind in KINDS if kind in found)
+    def name(self) -> str:
+        return self.result.clips[self.number]
 
+    @property
+    def video(self) -> str | None:
+        """The video's path as the corpus has it; None if the clip names no video."""
+        return self.result.corpus.videos[self.number]
 
-def gather(result: Result, *, key_frames: int = 0) -> list[ClipFacts]:
-    """The facts of all clips of a result, with so many further moments spread over each clip."""
-    scores = evaluate(result, result.corpus).rows
-    confidence = result.confidence
-    return [
-        _clip(result, n, float(confidence[n]), scores[n], key_frames) for n in range(len(scores))
-    ]
+    @property
+    def span(self) -> tuple[float | None, float | None]:
+        """The part of the video that the clip covers; None where the corpus does not say."""
+        return self.result.corpus.spans[self.number] or (None, None)
 
+    # --- labels -------------------------------------------------------------------------------
 
-def interpolate(boxes: Array, time: float) -> Array:
-    """(4,) the box at a time, from boxes (B, 5); before the first and after the last it rests."""
-    return np.array([np.interp(time, boxes[:, 0], boxes[:, side]) for side in range(1, 5)])
-
-
-def _clip(
-    result: Result, n: int, confidence: float, score: ClipScore, key_frames: int
-) -> ClipFacts:
-    corpus = result.corpus
-    table, rows = corpus.chunks, list(corpus.chunk_rows(n))
-    chunks = np.stack([table.start[rows], table.end[rows], result.action_scores[rows]], axis=1)
-    tracklets = _tracklets(result, n)
-    span = corpus.spans[n] or (np.inf, -np.inf)
-    start = min([span[0], chunks[:, 0].min(), *(x.start for x in tracklets)])
-    end = max([span[1], chunks[:, 1].max(), *(x.end for x in tracklets)])
-    chosen = int(result.action_chunk[n])
-    action = None
-    if chosen >= 0:
-        first, last = map(float, result.action_span[n])
-        action = first, last, float(table.time[rows[chosen]])
-    true_action = _true_stretches(table.start[rows], table.end[rows], table.label[rows])
-    off = _off(action, true_action)
-    moments = _decisive(tracklets, action, start, end)
-    return ClipFacts(
-        number=n,
-        name=result.clips[n],
-        start=float(start),
-        end=float(end),
-        confidence=confidence,
-        chunks=chunks,
-        action=action,
-        true_action=true_action,
-        tracklets=tracklets,
-        moments=_with_key_frames(moments, key_frames, float(start), float(end)),
-        mistakes=_mistakes(tracklets, action, off),
-        off=off,
-        disagreement=_disagreement(score),
-    )
-
-
-# --- tracklets ------------------------------------------------------------------------------------
-
-
-def _tracklets(result: Result, n: int) -> tuple[TrackletFacts, ...]:
-    table, rows = result.corpus.tracklets, list(result.corpus.tracklet_rows(n))
-    lanes = _lanes(table.start[rows], table.end[rows], result.state[rows])
-    found = []
-    for index, (row, lane) in enumerate(zip(rows, lanes, strict=True)):
-        state = int(result.state[row])
-        score = float(result.state_scores[row, state - 1]) if state else np.nan
-        boxes = table.boxes[table.box_offsets[row] : table.box_offsets[row + 1]]
-        found.append(
-            TrackletFacts(
-                index=index,
-                start=float(table.start[row]),
-                end=float(table.end[row]),
-                time=float(table.time[row]),
-                state=state,
-                lane=lane,
-                score=score if np.isfinite(score) else None,
-                truth=None if table.label[row] == UNKNOWN else int(table.label[row]),
-                boxes=boxes[np.argsort(boxes[:, 0], kind="stable")],
+    @cached_property
+    def tracklets(self) -> tuple[TrackletView, ...]:
+        """All tracklets, sorted by start."""
+        result, table = self.result, self.result.corpus.tracklets
+        found = []
+        for index, row in enumerate(result.corpus.tracklet_rows(self.number)):
+            boxes = table.boxes[table.box_offsets[row] : table.box_offsets[row + 1]]
+            found.append(
+                TrackletView(
+                    index=index,
+                    start=float(table.start[row]),
+                    end=float(table.end[row]),
+                    time=float(table.time[row]),
+                    state=int(result.state[row]),
+                    scores=(float(result.state_scores[row, 0]), float(result.state_scores[row, 1])),
+                    detection_score=float(table.score[row]),
+                    truth=None if table.label[row] == UNKNOWN else int(table.label[row]),
+                    boxes=boxes[np.argsort(boxes[:, 0], kind="stable")],
+                )
             )
+        return tuple(found)
+
+    def boxed_tracklets(self, *, unlabelled: bool = False) -> list[TrackletView]:
+        """The tracklets with boxes and a state; with ``unlabelled`` those without a state too."""
+        return [t for t in self.tracklets if len(t.boxes) and (t.state or unlabelled)]
+
+    @cached_property
+    def action(self) -> Action | None:
+        """None if the action was not sought."""
+        result, chunk = self.result, int(self.result.action_chunk[self.number])
+        if chunk < 0:
+            return None
+        row = result.corpus.chunk_rows(self.number)[chunk]
+        start, end = map(float, result.action_span[self.number])
+        time, score = result.corpus.chunks.time[row], result.action_scores[row]
+        return Action(chunk, start, end, float(time), float(score))
+
+    def state_segments(self, state: int) -> list[Segment]:
+        """When tracklets have the state; gaps of at most `MERGE_GAP` are closed."""
+        runs: list[list[TrackletView]] = []
+        for tracklet in (t for t in self.tracklets if t.state == state):
+            if runs and tracklet.start - max(t.end for t in runs[-1]) <= MERGE_GAP:
+                runs[-1].append(tracklet)
+            else:
+                runs.append([tracklet])
+        return [
+            Segment(
+                f"state_{state}",
+                run[0].start,
+                max(t.end for t in run),
+                sum(t.score for t in run) / len(run),
+            )
+            for run in runs
+        ]
+
+    def segments(self) -> list[Segment]:
+        """States and action, sorted by time."""
+        found = [*self.state_segments(1), *self.state_segments(2)]
+        if (action := self.action) is not None:
+            found.append(Segment("action", action.start, action.end, action.score))
+        return sorted(found, key=lambda segment: (segment.start, segment.end))
+
+    @cached_property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """All chunks with their truth, without features."""
+        return self.result.corpus[self.number].chunks
+
+    @cached_property
+    def chunk_scores(self) -> Array:
+        """(T, 3) start, end and action score of the chunks; NaN if the action was not sought."""
+        table, rows = self.result.corpus.chunks, list(self.result.corpus.chunk_rows(self.number))
+        scores = self.result.action_scores[rows]
+        return np.stack([table.start[rows], table.end[rows], scores], axis=1)
+
+    # --- what the page shows ------------------------------------------------------------------
+
+    @cached_property
+    def extent(self) -> tuple[float, float]:
+        """First and last time of the span, the chunks and the tracklets: the timeline's ends."""
+        first, last = self.result.corpus.spans[self.number] or (math.inf, -math.inf)
+        starts, ends = self.chunk_scores[:, 0], self.chunk_scores[:, 1]
+        return (
+            float(min([first, starts.min(), *(t.start for t in self.tracklets)])),
+            float(max([last, ends.max(), *(t.end for t in self.tracklets)])),
         )
-    return tuple(found)
+
+    @cached_property
+    def moments(self) -> tuple[Moment, ...]:
+        """The best-scored tracklet of either state and the action between them; then key frames."""
+        moments, (start, end), action = list[Moment](), self.extent, self.action
+        for state in (1, 2):
+            mine = [t for t in self.tracklets if t.state == state]
+            if mine:
+                best = max(mine, key=lambda t: (np.nan_to_num(t.score, nan=-np.inf), -t.start))
+                moments.append(Moment(best.time, f"state {state}", best.index))
+        if action is not None:
+            moments.append(Moment(action.time, "action"))
+            if len(moments) == 1:
+                moments.append(Moment((start + action.start) / 2, "before"))
+                moments.append(Moment((action.end + end) / 2, "after"))
+        order = {"before": 0, "state 1": 0, "action": 1, "state 2": 2, "after": 2}
+        moments.sort(key=lambda moment: order[moment.role])
+        times = start + (end - start) * (np.arange(self.key_frames) + 0.5) / max(self.key_frames, 1)
+        return (*moments, *(Moment(float(time), "key") for time in times))
+
+    # --- where the truth is known -------------------------------------------------------------
+
+    @cached_property
+    def true_action(self) -> tuple[tuple[float, float], ...] | None:
+        """Intervals in which the action truly happens; None if the truth is not known."""
+        table, rows = self.result.corpus.chunks, list(self.result.corpus.chunk_rows(self.number))
+        start, end, label = table.start[rows], table.end[rows], table.label[rows]
+        if (label == UNKNOWN).all():
+            return None
+        edges = np.flatnonzero(np.diff(label == 1, prepend=False, append=False))
+        runs = zip(edges[::2], edges[1::2], strict=True)
+        return tuple((float(start[a]), float(end[b - 1])) for a, b in runs)
+
+    @cached_property
+    def action_error(self) -> float | None:
+        """Seconds from the action's time to the nearest true interval, 0 inside one.
+
+        Infinite if the clip truly has no action, None if the truth or the action is missing.
+        """
+        if self.action is None or self.true_action is None:
+            return None
+        time = self.action.time
+        return min((max(a - time, time - b, 0.0) for a, b in self.true_action), default=math.inf)
+
+    @cached_property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """Sorted by time."""
+        found = []
+        for t in self.tracklets:
+            if t.state == 0 or t.truth is None or t.truth == t.state:
+                continue
+            what = f"state {t.state} at {t.time:.1f} s"
+            match t.truth:
+                case TrackletLabel.FALSE_POSITIVE:
+                    found.append(Mistake("object", t.time, f"{what} is not the object"))
+                case TrackletLabel.AMBIGUOUS:
+                    found.append(Mistake("ambiguous", t.time, f"{what} is ambiguous"))
+                case truth:
+                    found.append(Mistake("state", t.time, f"{what} is truly state {truth}"))
+        if self.action is not None and self.action_error:
+            far = self.action_error
+            text = f"action off by {far:.1f} s" if np.isfinite(far) else "no true action to find"
+            found.append(Mistake("action", self.action.time, text))
+        return tuple(sorted(found, key=lambda mistake: mistake.time))
+
+    @property
+    def mistake_kinds(self) -> tuple[str, ...]:
+        """Each kind once, in the order of `MISTAKES`."""
+        found = {mistake.kind for mistake in self.mistakes}
+        return tuple(kind for kind in MISTAKES if kind in found)
+
+    @cached_property
+    def disagreement(self) -> float | None:
+        """From 0 (all right) to 1 (all wrong), None without truth.
+
+        Weighted like `Result.confidence`: the action counts as much as both states together.
+        """
+        result = self.result
+        states = result.state[list(result.corpus.tracklet_rows(self.number))]
+        chunk = int(result.action_chunk[self.number])
+        score = score_clip(
+            result.corpus,
+            self.number,
+            states if result.state.any() else None,
+            chunk if (result.action_chunk >= 0).any() else None,
+        )
+        parts = [(score.action, 2.0), (score.precision_1, 1.0), (score.precision_2, 1.0)]
+        known = [(value, weight) for value, weight in parts if not np.isnan(value)]
+        if not known:
+            return None
+        return 1 - sum(v * w for v, w in known) / sum(w for _, w in known)
 
 
-def _lanes(start: Array, end: Array, state: Array) -> list[int]:
-    """A lane for each tracklet: 0 for the labelled, for the others the first that is free."""
-    labelled = bool((state > 0).any())
-    free: list[float] = []  # when each further lane is free again
-    lanes = []
-    for i in range(len(start)):
-        if state[i] > 0:
-            lanes.append(0)
-            continue
-        lane = next((k for k, until in enumerate(free) if until <= start[i] + 1e-9), len(free))
-        if lane == len(free):
-            free.append(0.0)
-        free[lane] = end[i]
-        lanes.append(lane + labelled)
-    return lanes
+def view_clips(result: Result, *, key_frames: int = 0) -> list[ClipView]:
+    """A view of every clip, in the order of the result."""
+    return [ClipView(result, n, float(x), key_frames) for n, x in enumerate(result.confidence)]
 
 
-# --- moments --------------------------------------------------------------------------------------
+def object_name(result: Result) -> str | None:
+    """What the boxes show, on one line; None if the corpus does not say."""
+    name = result.corpus.info.get("object")
+    return " ".join(name.split()) if isinstance(name, str) else None
 
 
-def _decisive(
-    tracklets: Sequence[TrackletFacts],
-    action: tuple[float, float, float] | None,
-    start: float,
-    end: float,
-) -> list[Moment]:
-    """The surest tracklet of either state, and the action between them."""
-    moments = []
-    for state in (1, 2):
-        mine = [x for x in tracklets if x.state == state]
-        if mine:
-            best = max(mine, key=lambda x: (-np.inf if x.score is None else x.score, -x.start))
-            moments.append(Moment(best.time, f"state {state}", best.index))
-    if action is not None:
-        moments.append(Moment(action[2], "action"))
-        if len(moments) == 1:
-            moments.append(Moment((start + action[0]) / 2, "before"))
-            moments.append(Moment((action[1] + end) / 2, "after"))
-    order = {"before": 0, "state 1": 0, "action": 1, "state 2": 2, "after": 2}
-    return sorted(moments, key=lambda moment: order[moment.role])
+def image_fps(result: Result) -> float:
+    """Frame rate of videos that are folders of images: that of ingest, else 25."""
+    ingest = result.corpus.info.get("ingest")
+    rate = ingest.get("image_fps") if isinstance(ingest, dict) else None
+    return float(rate) if isinstance(rate, int | float) and 0 < rate < math.inf else 25.0
 
 
-def _with_key_frames(
-    moments: list[Moment], count: int, start: float, end: float
-) -> tuple[Moment, ...]:
-    times = start + (end - start) * (np.arange(count) + 0.5) / max(count, 1)
-    return (*moments, *(Moment(float(time), "key") for time in times))
-
-
-# --- truth ----------------------------------------------------------------------------------------
-
-
-def _true_stretches(
-    start: Array, end: Array, label: Array
-) -> tuple[tuple[float, float], ...] | None:
-    """Chunks that truly show the action, joined where they follow one another."""
-    if (label == UNKNOWN).all():
-        return None
-    stretches: list[tuple[float, float]] = []
-    for i in np.flatnonzero(label == 1):
-        if i > 0 and label[i - 1] == 1 and stretches:
-            stretches[-1] = stretches[-1][0], float(end[i])
-        else:
-            stretches.append((float(start[i]), float(end[i])))
-    return tuple(stretches)
-
-
-def _off(
-    action: tuple[float, float, float] | None, truth: tuple[tuple[float, float], ...] | None
-) -> float | None:
-    """Seconds between the action's time and the nearest true stretch; 0 inside one."""
-    if action is None or truth is None:
-        return None
-    time = action[2]
-    return min((max(a - time, time - b, 0.0) for a, b in truth), default=float("inf"))
-
-
-def _mistakes(
-    tracklets: Sequence[TrackletFacts],
-    action: tuple[float, float, float] | None,
-    off: float | None,
-) -> tuple[Mistake, ...]:
-    found = []
-    for x in tracklets:
-        if x.state == 0 or x.truth is None or x.truth == x.state:
-            continue
-        said = f"state {x.state} at {x.time:.1f} s"
-        match x.truth:
-            case TrackletLabel.FALSE_POSITIVE:
-                found.append(Mistake("object", x.time, f"{said} is not the object"))
-            case TrackletLabel.AMBIGUOUS:
-                found.append(Mistake("ambiguous", x.time, f"{said} is ambiguous"))
-            case truth:
-                found.append(Mistake("state", x.time, f"{said} is truly state {truth}"))
-    if action is not None and off is not None and off > 0:
-        text = f"action off by {off:.1f} s" if np.isfinite(off) else "no true action to find"
-        found.append(Mistake("action", action[2], text))
-    return tuple(sorted(found, key=lambda mistake: mistake.time))
-
-
-def _disagreement(score: ClipScore) -> float | None:
-    """Weighted as the confidence is: the action counts as much as both states together."""
-    parts = [(score.action, 2.0), (score.precision_1, 1.0), (score.precision_2, 1.0)]
-    known = [(value, weight) for value, weight in parts if not np.isnan(value)]
-    if not known:
-        return None
-    return 1 - sum(v * w for v, w in known) / sum(w for _, w in known)
-
-
-# --- JSON -----------------------------------------------------------------------------------------
-
-
-def as_json(clip: ClipFacts, *, boxes_per_tracklet: int) -> dict[str, Any]:
-    """What the page's script needs of a clip, in few characters."""
-    return {
-        "name": clip.name,
-        "start": _round(clip.start),
-        "end": _round(clip.end),
-        "confidence": _round(clip.confidence, 4),
-        "disagreement": None if clip.disagreement is None else _round(clip.disagreement, 4),
-        "off": None if clip.off is None or not np.isfinite(clip.off) else _round(clip.off),
-        "kinds": list(clip.kinds),
-        "scores": []
-        if not np.isfinite(clip.chunks[:, 2]).all()
-        else [[_round((a + b) / 2), _round(score, 4)] for a, b, score in clip.chunks],
-        "action": None if clip.action is None else [_round(x) for x in clip.action],
-        "truth": None
-        if clip.true_action is None
-        else [[_round(a), _round(b)] for a, b in clip.true_action],
-        "tracklets": [_tracklet_json(x, boxes_per_tracklet) for x in clip.tracklets],
-    }
-
-
-def _tracklet_json(x: TrackletFacts, most_boxes: int) -> list[Any]:
-    """Start, end, state, lane, score, truth, boxes; of the boxes some, as they move little."""
-    count = min(len(x.boxes), most_boxes)
-    rows = np.unique(np.linspace(0, len(x.boxes) - 1, count).round().astype(np.int64))
-    boxes = [[_round(row[0]), *(int(side) for side in np.round(row[1:]))] for row in x.boxes[rows]]
-    score = None if x.score is None else _round(x.score)
-    return [_round(x.start), _round(x.end), x.state, x.lane, score, x.truth, boxes]
-
-
-def _round(value: float, digits: int = 2) -> float:
-    return round(float(value), digits) + 0.0  # no negative zero
+def box_at(boxes: Array, time: float) -> Array:
+    """(4,) the box at a time, interpolated in boxes (B, 5); constant beyond the first and last."""
+    return np.array([np.interp(time, boxes[:, 0], boxes[:, side]) for side in range(1, 5)])

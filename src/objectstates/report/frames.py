@@ -1,41 +1,42 @@
-"""The page's pictures: frames at decisive moments, crops of tracklets, and the mean of crops.
+"""The page's images: frames at given times, crops of tracklets, and the mean of crops.
 
-All are JPEGs of bounded size. The more clips there are, the smaller and fewer their pictures, so
-that a page of any number of clips can be opened. The same videos give the same bytes.
+All are JPEGs of bounded size. The more clips there are, the fewer and smaller their frames, so that
+a page of any number of clips can be opened. The same videos give the same bytes.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from itertools import count
 
 import cv2
 import numpy as np
 
-from objectstates.base.errors import VideoError
 from objectstates.data.corpus import Array
-from objectstates.parallel.pool import Outcome, Tick, run_all
-from objectstates.report.clip_view import interpolate
-from objectstates.video.reader import Frame, Image, read_frames
+from objectstates.parallel.pool import run_all
+from objectstates.parallel.tasks import Outcome, Tick
+from objectstates.report.clip_view import box_at
+from objectstates.video.frames_at import frames_at
+from objectstates.video.reader import Frame, Image
 
-READ_SIDE = 640  # frames are read no larger; what is shown is smaller
-_NEAR = 1.0  # seconds around a moment in which a frame will do
-_GAP = 4.0  # seconds from one moment to the next beyond which seeking pays
-_READ_FPS = 12.5
-_CROP_SIDE = 120
-_CROP_CONTEXT = 1.2
+READ_SIDE = 640  # pixels; the largest image on the page has 560
+_TOLERANCE = 1.0  # seconds from a requested time to its frame: any frame near is better than none
+_READ_FPS = 12.5  # the nearest frame is then at most 0.04 s away
+_CROP_SIDE = 120  # pixels, twice what the page's montage shows, for screens of high density
+_CROP_CONTEXT = 1.2  # a crop's side relative to the longer side of its box
+_CROP_BYTES = 5_000
+# Scale and JPEG quality, tried in turn until an image is small enough.
 _ENCODINGS = ((1.0, 82), (1.0, 72), (1.0, 60), (0.8, 60), (0.65, 55), (0.5, 50), (0.35, 40))
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How many pictures of what size a page of so many clips can have.
+class FramePlan:
+    """How many frames of what size a page has, by its number of clips.
 
-    side, bytes : of a frame, at most. ``key_frames``: frames per clip beside the decisive ones.
-    clips : how many clips have pictures.
+    side, bytes : limits of a frame. ``key_frames``: frames per clip beside the decisive moments.
+    clips : how many clips have frames.
     """
 
     side: int
@@ -47,32 +48,32 @@ class Plan:
     large_bytes: int = 60_000
 
     @classmethod
-    def of(cls, n_clips: int) -> Plan:
+    def of(cls, n_clips: int) -> FramePlan:
         """At most about 22 MB of frames, whatever the number of clips.
 
-        >>> Plan.of(10).key_frames, Plan.of(500).key_frames
+        >>> FramePlan.of(10).key_frames, FramePlan.of(500).key_frames
         (9, 0)
-        >>> [3 * n * Plan.of(n).bytes < 22_000_001 for n in (200, 500, 2000)]
+        >>> [3 * n * FramePlan.of(n).bytes < 22_000_001 for n in (200, 500, 2000)]
         [True, True, True]
         """
         key_frames = 9 if n_clips <= 60 else 3 if n_clips <= 150 else 0
         side = 400 if n_clips <= 60 else 320 if n_clips <= 150 else 280 if n_clips <= 700 else 200
-        pictures = min(n_clips, cls.clips) * (3 + key_frames)
+        frames = min(n_clips, cls.clips) * (3 + key_frames)
         return cls(
             side=side,
-            bytes=min(30_000, 22_000_000 // pictures),
+            bytes=min(30_000, 22_000_000 // frames),
             key_frames=key_frames,
             boxes_per_tracklet=9 if n_clips <= 150 else 5 if n_clips <= 700 else 2,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
-    """A picture that the page wants.
+class FrameRequest:
+    """A frame that the page needs.
 
-    key : which clip, and which of its moments.
-    boxes : (B, 5) of the tracklet to be cut out too, if any.
-    large : whether a larger one is wanted as well.
+    key : number of the clip, and index of the moment in it.
+    boxes : (B, 5) boxes of the tracklet to crop; None for no crop.
+    large : whether a larger image is needed too.
     """
 
     key: tuple[int, int]
@@ -82,67 +83,65 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Picture:
+class FrameImage:
     """A frame as JPEG.
 
-    time : of the frame, which is near the time that was asked for.
-    width, height : pixels of the video, which boxes are given in.
+    time : of the frame, near the requested time.
+    width, height : of the video in pixels, the units of boxes.
     """
 
     time: float
     width: int
     height: int
-    frame: bytes
+    jpeg: bytes
     crop: bytes | None = None
     large: bytes | None = None
 
 
 @dataclass(frozen=True)
-class Album:
-    """All pictures by clip and moment, and what could not be had.
+class FrameImages:
+    """The frames by clip and moment, and what could not be read.
 
-    problems : per video (as the corpus names it) what is wrong with it.
+    problems : the error of each video that has one, by the video's path in the corpus.
     """
 
-    pictures: Mapping[tuple[int, int], Picture] = field(default_factory=dict)
+    by_moment: Mapping[tuple[int, int], FrameImage] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
-def take(
-    wanted: Mapping[str, Sequence[Wanted]],
-    plan: Plan,
+def read_requests(
+    requests: Mapping[str, Sequence[FrameRequest]],
+    plan: FramePlan,
     *,
     image_fps: float = 25.0,
     processes: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> Album:
-    """Read the wanted moments of each video; what fails is told, and costs nothing else.
+) -> FrameImages:
+    """Read the requested frames of each video; videos that fail do not affect the others.
 
     progress : called with the number of videos done and of all.
     """
-    items = [(video, tuple(wants)) for video, wants in wanted.items()]
-    done = 0
+    items = [(video, tuple(wanted)) for video, wanted in requests.items()]
+    done = count(1)
 
-    def on_done(_: int, __: Outcome[_Taken]) -> None:
-        nonlocal done
-        done += 1
+    def on_done(_: int, __: Outcome[_Frames]) -> None:
         if progress is not None:
-            progress(done, len(items))
+            progress(next(done), len(items))
 
-    make = partial(_Photographer, plan, image_fps)
+    make = partial(_FrameReader, plan, image_fps)
     outcomes = run_all(make, items, processes=processes, on_done=on_done)
-    pictures: dict[tuple[int, int], Picture] = {}
+    images: dict[tuple[int, int], FrameImage] = {}
     problems: dict[str, str] = {}
     for (video, _), outcome in zip(items, outcomes, strict=True):
-        taken = outcome.value or _Taken({}, outcome.failure or "")
-        pictures.update(taken.pictures)
-        if taken.problem:
-            problems[video] = taken.problem
-    return Album(pictures, problems)
+        read, problem = outcome.value or ({}, outcome.failure or "")
+        images.update(read)
+        if problem:
+            problems[video] = problem
+    return FrameImages(images, problems)
 
 
-def mean_picture(crops: Sequence[bytes], most_bytes: int = 20_000) -> bytes | None:
-    """The mean of crops, which shows what they have in common; None of none."""
+def mean_crop(crops: Sequence[bytes], most_bytes: int = 20_000) -> bytes | None:
+    """The mean image of crops as JPEG; None if there are none."""
     if not crops:
         return None
     total = np.zeros((_CROP_SIDE, _CROP_SIDE, 3))
@@ -153,7 +152,7 @@ def mean_picture(crops: Sequence[bytes], most_bytes: int = 20_000) -> bytes | No
 
 
 def encode(image: Image, most_bytes: int) -> bytes:
-    """RGB (H, W, 3) as a JPEG of no more bytes, as good as can be."""
+    """RGB (H, W, 3) as JPEG, in the best of `_ENCODINGS` that takes at most ``most_bytes``."""
     data = b""
     for scale, quality in _ENCODINGS:
         size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
@@ -166,93 +165,60 @@ def encode(image: Image, most_bytes: int) -> bytes:
     return data
 
 
-@dataclass(frozen=True)
-class _Taken:
-    pictures: dict[tuple[int, int], Picture]
-    problem: str = ""
+_Frames = tuple[dict[tuple[int, int], FrameImage], str]
+"""The images of a video by clip and moment, and its first problem."""
 
 
-class _Photographer:
-    """One process's reader of videos."""
+class _FrameReader:
+    """Reads the requested frames of one video after another, in a worker process."""
 
-    def __init__(self, plan: Plan, image_fps: float) -> None:
+    def __init__(self, plan: FramePlan, image_fps: float) -> None:
         cv2.setNumThreads(1)  # there is one process per core
         self.plan, self.image_fps = plan, image_fps
 
-    def __call__(self, item: tuple[str, tuple[Wanted, ...]], tick: Tick) -> _Taken:
-        video, wanted = item
-        pictures: dict[tuple[int, int], Picture] = {}
-        problem = ""
-        for group in _groups(sorted(wanted, key=lambda want: want.time)):
-            try:
-                for want, frame in self._read(Path(video), group):
-                    pictures[want.key] = self._picture(want, frame)
-            except VideoError as failure:  # the other moments may still be read
-                problem = problem or str(failure)
-        tick(len(pictures))
-        return _Taken(pictures, problem)
+    def __call__(self, item: tuple[str, tuple[FrameRequest, ...]], tick: Tick) -> _Frames:
+        video, requests = item
+        by_time: dict[float, list[FrameRequest]] = {}
+        for request in requests:
+            by_time.setdefault(request.time, []).append(request)
+        problems: list[str] = []
+        images = {
+            request.key: self._encode(request, frame)
+            for time, frame in frames_at(
+                video,
+                by_time,
+                tolerance=_TOLERANCE,
+                fps=_READ_FPS,
+                max_side=READ_SIDE,
+                image_fps=self.image_fps,
+                problems=problems,
+            )
+            for request in by_time[time]
+        }
+        tick(len(images))
+        return images, "".join(problems[:1])
 
-    def _read(self, video: Path, group: list[Wanted]) -> Iterator[tuple[Wanted, Frame]]:
-        """The frame nearest to each moment, in one pass over a short stretch."""
-        pending = deque(group)
-        previous: Frame | None = None
-        with read_frames(
-            video,
-            max(0.0, group[0].time - _NEAR),
-            max(0.0, group[-1].time) + _NEAR,
-            fps=_READ_FPS,
-            max_side=READ_SIDE,
-            image_fps=self.image_fps,
-        ) as frames:
-            for frame in frames:
-                while pending and pending[0].time <= frame.time:
-                    want = pending.popleft()
-                    before = previous is not None and _nearer(previous, frame, want)
-                    yield want, previous if previous and before else frame
-                if not pending:
-                    return
-                previous = frame
-        for want in pending:  # after the last frame
-            if previous is not None and want.time - previous.time <= _NEAR:
-                yield want, previous
-
-    def _picture(self, want: Wanted, frame: Frame) -> Picture:
+    def _encode(self, request: FrameRequest, frame: Frame) -> FrameImage:
         height, width = frame.image.shape[:2]
         scale = np.array([*frame.scale, *frame.scale])
         crop = None
-        if want.boxes is not None and len(want.boxes):
-            square = _cut(frame.image, interpolate(want.boxes, frame.time) / scale)
-            crop = encode(square, 5_000)
+        if request.boxes is not None and len(request.boxes):
+            square = _crop_square(frame.image, box_at(request.boxes, frame.time) / scale)
+            crop = encode(square, _CROP_BYTES)
         plan = self.plan
-        return Picture(
+        return FrameImage(
             time=frame.time,
             width=round(width * frame.scale[0]),
             height=round(height * frame.scale[1]),
-            frame=encode(_within(frame.image, plan.side), plan.bytes),
+            jpeg=encode(_shrink(frame.image, plan.side), plan.bytes),
             crop=crop,
-            large=encode(_within(frame.image, plan.large_side), plan.large_bytes)
-            if want.large
+            large=encode(_shrink(frame.image, plan.large_side), plan.large_bytes)
+            if request.large
             else None,
         )
 
 
-def _groups(wanted: Sequence[Wanted]) -> Iterator[list[Wanted]]:
-    """Moments that are near enough to be read in one pass."""
-    group: list[Wanted] = []
-    for want in wanted:
-        if group and want.time - group[-1].time > _GAP:
-            yield group
-            group = []
-        group.append(want)
-    if group:
-        yield group
-
-
-def _nearer(earlier: Frame, later: Frame, want: Wanted) -> bool:
-    return want.time - earlier.time < later.time - want.time
-
-
-def _within(image: Image, side: int) -> Image:
+def _shrink(image: Image, side: int) -> Image:
     factor = side / max(image.shape[:2])
     if factor >= 1:
         return image
@@ -260,17 +226,13 @@ def _within(image: Image, side: int) -> Image:
     return cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
 
 
-def _cut(image: Image, box: Array) -> Image:
-    """A square around a box, (side, side, 3); beyond the border of the image it repeats."""
+def _crop_square(image: Image, box: Array) -> Image:
+    """A square around a box, (side, side, 3); beyond the image its border is replicated."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     half = max(box[2] - box[0], box[3] - box[1], 2.0) * _CROP_CONTEXT / 2
     columns = np.linspace(x - half, x + half, 2 * _CROP_SIDE).astype(np.float32)
     rows = np.linspace(y - half, y + half, 2 * _CROP_SIDE).astype(np.float32)
     map_x, map_y = np.meshgrid(columns, rows)
     large = cv2.remap(image, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return _square(large.astype(np.uint8, copy=False))
-
-
-def _square(image: Array) -> Image:
     size = _CROP_SIDE, _CROP_SIDE
-    return cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+    return cv2.resize(large, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)

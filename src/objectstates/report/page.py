@@ -1,40 +1,46 @@
-"""From a result to one self-contained HTML file: no network, no server, no framework."""
+"""Write the report: one self-contained HTML file that needs no network and no server."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import numpy as np
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from objectstates import __version__
 from objectstates.base.errors import ReportError
+from objectstates.base.storage import write_atomically
 from objectstates.data.result import Result
+from objectstates.evaluation.baselines import compare_with_baselines
 from objectstates.parallel.pool import default_processes
-from objectstates.report import summary_text as story
+from objectstates.report import summary_text
 from objectstates.report.charts import average_clip
-from objectstates.report.clip_view import KINDS, ClipFacts, Moment, as_json, gather
-from objectstates.report.frames import Album, Picture, Plan, Wanted, mean_picture, take
+from objectstates.report.clip_view import MISTAKES, ClipView, Moment, box_at, image_fps, view_clips
+from objectstates.report.frames import (
+    FrameImage,
+    FrameImages,
+    FramePlan,
+    FrameRequest,
+    mean_crop,
+    read_requests,
+)
+from objectstates.report.page_data import encoded_frames, script_data
 
-N_STARS = 4  # clips that are shown large, at the top
-N_CROPS = 23  # crops per state in the montage
-_FEW_VIDEOS = 16  # for which starting processes does not pay
+N_HIGHLIGHTS = 4  # clips shown large at the top
+N_CROPS = 23  # crops per state in the montage; with the mean, 3 x 3 of them large, 32 cells
+_FEW_VIDEOS = 16  # up to which starting processes takes longer than reading
 _GENERATOR = b'<meta name="generator" content="objectstates'
 _SIZE_MARK = "{the size of this file}"
 
 Progress = Callable[[int, int], None]
-"""Told how many videos were read, and how many there are."""
+"""Called with the number of videos read and of all videos."""
 
 
 def write_report(
@@ -46,96 +52,83 @@ def write_report(
 ) -> Path:
     """Write the page about ``result`` to the file ``path``; an earlier report there is replaced.
 
-    Pictures are read from the clips' videos, where these can be found, by so many processes (one
-    per core unless given). The page names the videos by where they are now, so that it can play
-    them; without them, it shows the pictures that it holds.
+    Frames are read from the clips' videos, as far as these exist, by ``processes`` processes (one
+    per core unless given). The page refers to the videos by their paths, so that it can play them;
+    without them it shows the frames that it holds.
     """
-    place = check_target(path)
-    plan = Plan.of(len(result.clips))
-    clips = gather(result, key_frames=plan.key_frames)
-    found = {video for video in set(result.corpus.videos) if video and os.path.exists(video)}
-    wanted = _wanted(result, clips, plan, found)
+    target = check_target(path)
+    plan = FramePlan.of(len(result.clips))
+    clips = view_clips(result, key_frames=plan.key_frames)
+    requests = _frame_requests(clips, plan)
     if processes is None:
-        processes = 1 if len(wanted) <= _FEW_VIDEOS else default_processes()
-    facts = result.corpus.info.get("ingest")
-    image_fps = facts.get("image_fps", 25.0) if isinstance(facts, dict) else 25.0
-    album = take(wanted, plan, image_fps=image_fps, processes=processes, progress=progress)
-    page = _render(result, clips, album, plan, place.parent)
+        processes = 1 if len(requests) <= _FEW_VIDEOS else default_processes()
+    images = read_requests(
+        requests, plan, image_fps=image_fps(result), processes=processes, progress=progress
+    )
+    page = _render(result, clips, images, plan, target.parent)
     size = f"{len(page.encode()) / 1e6:.1f} MB"
-    _write(place, page.replace(_SIZE_MARK, size, 1))
-    return place
+    try:
+        write_atomically(target, page.replace(_SIZE_MARK, size, 1))
+    except OSError as problem:
+        raise ReportError(f"cannot write {target}: {problem.strerror or problem}") from problem
+    return target
 
 
 def check_target(path: str | Path) -> Path:
-    """The real place of ``path``, once it is sure that writing there costs the user nothing."""
+    """Resolve the path; raise unless it is free or holds a report."""
     try:
-        place = Path(path).resolve()
-        if place.is_dir():
+        target = Path(path).resolve()
+        if target.is_dir():
             raise ReportError(f"{path} is a folder: name a file, such as report.html")
-        if place.exists():
-            with place.open("rb") as file:
+        if target.exists():
+            with target.open("rb") as file:
                 ours = _GENERATOR in file.read(4096)
             if not ours:
                 raise ReportError(f"{path} exists and is no report: choose another name")
     except (OSError, RuntimeError) as problem:
         raise ReportError(f"cannot write {path}: {problem}") from problem
-    return place
+    return target
 
 
-def _write(place: Path, page: str) -> None:
-    temporary = place.parent / f".{place.name}.{os.getpid()}.tmp"
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(page, encoding="utf-8", newline="\n")
-        temporary.replace(place)
-    except OSError as problem:
-        raise ReportError(f"cannot write {place}: {problem.strerror or problem}") from problem
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+# --- which frames to read -------------------------------------------------------------------------
 
 
-# --- which pictures -------------------------------------------------------------------------------
-
-
-def _wanted(
-    result: Result, clips: Sequence[ClipFacts], plan: Plan, found: set[str]
-) -> dict[str, list[Wanted]]:
-    """The moments to be read of each video; of the most confident clips if there are too many."""
-    seen = [clip for clip in _by_confidence(clips) if result.corpus.videos[clip.number] in found]
-    stars = {clip.number for clip in seen[:N_STARS]}
-    montage = {key for state in (1, 2) for key in _montage(seen, state)}
-    wanted: dict[str, list[Wanted]] = {}
-    for clip in sorted(seen[: plan.clips], key=lambda clip: clip.number):
-        video = result.corpus.videos[clip.number]
-        assert video is not None
+def _frame_requests(clips: Sequence[ClipView], plan: FramePlan) -> dict[str, list[FrameRequest]]:
+    """The frames to read of each video; of the most confident clips if there are too many."""
+    found = {video for video in {clip.video for clip in clips} if video and os.path.exists(video)}
+    readable = [clip for clip in _by_confidence(clips) if clip.video in found]
+    highlights = {clip.number for clip in readable[:N_HIGHLIGHTS]}
+    montage = {key for state in (1, 2) for key in _montage(readable, state)}
+    requests: dict[str, list[FrameRequest]] = {}
+    for clip in sorted(readable[: plan.clips], key=lambda clip: clip.number):
         for index, moment in enumerate(clip.moments):
             key = clip.number, index
             tracklet = None if moment.tracklet is None else clip.tracklets[moment.tracklet]
-            wanted.setdefault(video, []).append(
-                Wanted(
+            requests.setdefault(clip.video or "", []).append(
+                FrameRequest(
                     key,
                     moment.time,
                     boxes=tracklet.boxes if tracklet is not None and key in montage else None,
-                    large=clip.number in stars and moment.role != "key",
+                    large=clip.number in highlights and moment.role != "key",
                 )
             )
-    return wanted
+    return requests
 
 
-def _by_confidence(clips: Sequence[ClipFacts]) -> list[ClipFacts]:
+def _by_confidence(clips: Sequence[ClipView]) -> list[ClipView]:
     return sorted(clips, key=lambda clip: (-clip.confidence, clip.number))
 
 
-def _montage(clips: Sequence[ClipFacts], state: int) -> list[tuple[int, int]]:
-    """Clip and moment of the surest tracklets of a state, one per clip."""
+def _montage(clips: Sequence[ClipView], state: int) -> list[tuple[int, int]]:
+    """Clip and moment of the best-scored tracklets of a state, one per clip."""
     found = []
     for clip in clips:
         for index, moment in enumerate(clip.moments):
             if moment.role == f"state {state}" and moment.tracklet is not None:
                 tracklet = clip.tracklets[moment.tracklet]
                 if len(tracklet.boxes):
-                    found.append((-(tracklet.score or 0.0), clip.number, index))
+                    score = 0.0 if math.isnan(tracklet.score) else tracklet.score
+                    found.append((-score, clip.number, index))
     return [(number, index) for _, number, index in sorted(found)[:N_CROPS]]
 
 
@@ -143,18 +136,18 @@ def _montage(clips: Sequence[ClipFacts], state: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class _Shot:
-    """A picture of a star, or a crop: what it shows, and where it is from."""
+class _Thumbnail:
+    """A frame or a crop on the page: ``source`` is a data URL, ``box`` x, y, width, height."""
 
-    clip: ClipFacts
+    clip: ClipView
     moment: Moment
     source: str
-    size: tuple[int, int] = (1, 1)
-    box: tuple[float, ...] | None = None
+    size: tuple[int, int]
+    box: tuple[int, int, int, int] | None
 
 
 def _render(
-    result: Result, clips: Sequence[ClipFacts], album: Album, plan: Plan, folder: Path
+    result: Result, clips: Sequence[ClipView], images: FrameImages, plan: FramePlan, folder: Path
 ) -> str:
     environment = Environment(
         loader=PackageLoader("objectstates.report", "assets"),
@@ -164,171 +157,97 @@ def _render(
     )
     assets = Path(__file__).parent / "assets"
     script = (assets / "page.js").read_text(encoding="utf-8")
-    precision = story.precision(result)
+    rows = compare_with_baselines(result, result.corpus)
+    precision = [*rows[-1:], *rows[:-1]]  # the result above the baselines
     return environment.get_template("page.html.j2").render(
-        version=__version__,
+        version=version("objectstates"),
         style=Markup((assets / "style.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        title=story.title(result),
-        lede=story.lede(result),
+        headline=summary_text.headline(result),
+        summary=summary_text.summary(result),
         size=_SIZE_MARK,
         clips=_by_confidence(clips),
-        kinds=KINDS,
-        least=_confidence_range(clips),
-        stars=_stars(clips, album),
-        montage=_crops(clips, album),
+        mistake_names=MISTAKES,
+        confidences=_confidence_range(clips),
+        highlights=_highlights(clips, images),
+        montage=_crops(clips, images),
         average=average_clip(clips),
         precision=precision,
-        failures=story.failures(result, clips) if precision else [],
-        charts=story.optimisation_charts(result),
-        certificate=story.certificate(result),
+        mistakes=summary_text.count_mistakes(result, clips) if precision else [],
+        charts=summary_text.optimisation_charts(result),
+        certificate=summary_text.certificate(result),
         skipped=result.skipped,
         set_aside=result.set_aside,
-        tables=story.tables(result),
-        missing=_missing(result, album, plan),
-        facts=_script_json(_facts(result, clips, album, plan, folder)),
-        pictures=_pictures(clips, album),
+        tables=summary_text.tables(result),
+        missing=_missing(result, images, plan),
+        data=script_data(result, clips, images, plan.boxes_per_tracklet, folder),
+        frames=encoded_frames(clips, images),
         sought=str(result.settings.get("target", "joint")),
     )
 
 
-def _confidence_range(clips: Sequence[ClipFacts]) -> tuple[float, float]:
-    """Between which bounds, in hundredths, clips can be filtered by confidence."""
+def _confidence_range(clips: Sequence[ClipView]) -> tuple[float, float]:
+    """Least and greatest confidence, rounded outwards to hundredths."""
     found = [clip.confidence for clip in clips]
     return math.floor(min(found) * 100) / 100, math.ceil(max(found) * 100) / 100
 
 
-def _stars(clips: Sequence[ClipFacts], album: Album) -> list[list[_Shot]]:
-    """The most confident clips as rows of large pictures."""
-    rows = []
-    for clip in _by_confidence(clips):
-        shots = [
-            _shot(clip, moment, picture, picture.large)
+def _highlights(clips: Sequence[ClipView], images: FrameImages) -> list[list[_Thumbnail]]:
+    """The most confident clips as rows of large frames."""
+    rows = (
+        [
+            _thumbnail(clip, moment, image, image.large)
             for index, moment in enumerate(clip.moments)
-            if (picture := album.pictures.get((clip.number, index))) and picture.large
+            if (image := images.by_moment.get((clip.number, index))) and image.large
         ]
-        if shots:
-            rows.append(shots)
-    return rows
+        for clip in _by_confidence(clips)
+    )
+    return [row for row in rows if row]
 
 
-def _crops(clips: Sequence[ClipFacts], album: Album) -> list[dict[str, Any]]:
-    """Per state the crops, and their mean; nothing where there are none."""
+def _crops(clips: Sequence[ClipView], images: FrameImages) -> list[dict[str, Any]]:
+    """Per state the crops and their mean; states without crops are left out."""
     states = []
     for state in (1, 2):
-        shots, crops = [], []
+        thumbnails, crops = [], []
         for number, index in _montage(clips, state):
-            picture = album.pictures.get((number, index))
-            if picture and picture.crop:
+            image = images.by_moment.get((number, index))
+            if image and image.crop:
                 clip = clips[number]
-                shots.append(_shot(clip, clip.moments[index], picture, picture.crop))
-                crops.append(picture.crop)
-        mean = mean_picture(crops)
+                thumbnails.append(_thumbnail(clip, clip.moments[index], image, image.crop))
+                crops.append(image.crop)
+        mean = mean_crop(crops)
         if mean is not None:
-            states.append({"state": state, "shots": shots, "mean": _data_url(mean)})
+            states.append({"state": state, "thumbnails": thumbnails, "mean": _data_url(mean)})
     return states
 
 
-def _shot(clip: ClipFacts, moment: Moment, picture: Picture, data: bytes) -> _Shot:
+def _thumbnail(clip: ClipView, moment: Moment, image: FrameImage, jpeg: bytes) -> _Thumbnail:
     box = None
     if moment.tracklet is not None and len(boxes := clip.tracklets[moment.tracklet].boxes):
-        at = [round(float(np.interp(picture.time, boxes[:, 0], boxes[:, k]))) for k in range(1, 5)]
-        box = at[0], at[1], at[2] - at[0], at[3] - at[1]
-    return _Shot(clip, moment, _data_url(data), (picture.width, picture.height), box)
+        x1, y1, x2, y2 = (round(float(side)) for side in box_at(boxes, image.time))
+        box = x1, y1, x2 - x1, y2 - y1
+    return _Thumbnail(clip, moment, _data_url(jpeg), (image.width, image.height), box)
 
 
-def _facts(
-    result: Result, clips: Sequence[ClipFacts], album: Album, plan: Plan, folder: Path
-) -> dict[str, Any]:
-    """What the script of the page needs; clips by number."""
-    scores = result.action_scores[~np.isnan(result.action_scores)]
-    rows = []
-    for clip in clips:
-        shots = _positions(clip, album)
-        decisive = [
-            [round(moment.time, 2), moment.role, moment.tracklet, shots.get(index, -1)]
-            for index, moment in enumerate(clip.moments)
-            if moment.role != "key"
-        ]
-        pictures = [album.pictures[clip.number, index] for index in shots]
-        rows.append(
-            {
-                **as_json(clip, boxes_per_tracklet=plan.boxes_per_tracklet),
-                "moments": decisive,
-                "pictures": [round(picture.time, 3) for picture in pictures],
-                "size": _frame_size(clip, pictures),
-                "video": _addresses(result.corpus.videos[clip.number], folder),
-            }
-        )
-    low = min(0.0, float(scores.min(initial=0.0)))
-    high = float(scores.max(initial=low + 1e-6))  # the curves of all clips have one scale
-    return {"clips": rows, "scale": [low, high]}
-
-
-def _positions(clip: ClipFacts, album: Album) -> dict[int, int]:
-    """Where in the clip's list of pictures, which is in order of time, each moment's stands."""
-    have = [i for i in range(len(clip.moments)) if (clip.number, i) in album.pictures]
-    have.sort(key=lambda i: (album.pictures[clip.number, i].time, i))
-    return {index: position for position, index in enumerate(have)}
-
-
-def _pictures(clips: Sequence[ClipFacts], album: Album) -> list[tuple[int, str]]:
-    """Per clip its pictures in base64, apart by spaces: read when the clip is scrolled to."""
-    rows = []
-    for clip in clips:
-        shots = [album.pictures[clip.number, index].frame for index in _positions(clip, album)]
-        if shots:
-            rows.append((clip.number, " ".join(base64.b64encode(x).decode() for x in shots)))
-    return rows
-
-
-def _frame_size(clip: ClipFacts, pictures: Sequence[Picture]) -> list[int] | None:
-    """Pixels of the video; without it, of what the boxes reach over."""
-    if pictures:
-        return [pictures[0].width, pictures[0].height]
-    boxes = [x.boxes for x in clip.tracklets if len(x.boxes)]
-    if not boxes:
-        return None
-    reach = np.concatenate(boxes)[:, 3:5].max(axis=0)
-    return [max(1, round(float(side) * 1.05)) for side in reach]
-
-
-def _addresses(video: str | None, folder: Path) -> list[str]:
-    """Where the page finds a video: relative to itself, should both move, or absolute."""
-    if video is None or not os.path.isfile(video):
-        return []
-    place = Path(video).resolve()
-    try:
-        relative = os.path.relpath(place, folder).replace(os.sep, "/")
-        return ["./" + quote(os.fsencode(relative)), place.as_uri()]
-    except ValueError:  # on another drive
-        return [place.as_uri()]
-
-
-def _missing(result: Result, album: Album, plan: Plan) -> list[str]:
-    """What the page lacks, in words."""
+def _missing(result: Result, images: FrameImages, plan: FramePlan) -> list[str]:
+    """Sentences about the frames that the page lacks."""
     videos = result.corpus.videos
-    told = []
+    lines = []
     none = sum(video is None for video in videos)
     if none:
-        told.append(f"{none} of {len(videos)} clips name no video: they have no pictures.")
+        lines.append(f"{none} of {len(videos)} clips name no video, so they have no frames.")
     gone = sorted({video for video in videos if video and not os.path.exists(video)})
     if gone:
         more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
-        told.append(f"Videos not found: {', '.join(gone[:3])}{more}. Put them back, write again.")
+        lines.append(
+            f"Videos not found: {', '.join(gone[:3])}{more}. Restore them and write the report "
+            "again to see their frames."
+        )
     if len(videos) > plan.clips:
-        told.append(f"Only the {plan.clips} most confident clips have pictures.")
-    told += list(album.problems.values())[:5]
-    return told
-
-
-def _script_json(facts: Any) -> Markup:
-    """JSON that no parser of HTML takes for markup."""
-    text = json.dumps(facts, separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
+        lines.append(f"Only the {plan.clips} most confident clips have frames.")
+    return lines + list(images.problems.values())[:5]
 
 
 def _data_url(jpeg: bytes) -> str:

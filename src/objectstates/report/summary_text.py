@@ -1,4 +1,4 @@
-"""What the page tells of the whole: how good, how sure, how it came about, in words and tables."""
+"""The page's text about the whole result: headline, summary, precision, certificate, tables."""
 
 from __future__ import annotations
 
@@ -9,26 +9,14 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from objectstates.data.corpus import UNKNOWN, Corpus
 from objectstates.data.result import Result
-from objectstates.evaluation import evaluate
-from objectstates.evaluation.baselines import chance
 from objectstates.report.charts import Line, line_chart
-from objectstates.report.clip_view import KINDS, ClipFacts
+from objectstates.report.clip_view import MISTAKES, ClipView, object_name
 
 
 @dataclass(frozen=True)
-class Score:
-    """A row of the table of precisions; None where there is no truth, or no such answer."""
-
-    name: str
-    states: float | None
-    action: float | None
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A kind of mistake, and how often it was made."""
+class MistakeCount:
+    """A kind of mistake, how often it was made, and in how many clips."""
 
     kind: str
     name: str
@@ -38,105 +26,77 @@ class Failure:
 
 
 _MEANINGS = {
-    "object": "a tracklet of something else was given a state",
-    "state": "the object is there, in the other state",
-    "ambiguous": "the object is there, half-way between the states",
-    "action": "the action was placed where it does not happen",
+    "object": "a tracklet of something else has a state",
+    "state": "the object is in the other state",
+    "ambiguous": "the object is between the states",
+    "action": "the action does not happen at the time found",
 }
 
 
-def title(result: Result) -> str:
-    """What the page is about, in a line."""
-    thing = result.corpus.info.get("object")
-    n, clips = len(result.clips), "clip" if len(result.clips) == 1 else "clips"
-    if isinstance(thing, str) and thing:
-        return f"How the {thing} changes, in {n} {clips}"
-    return f"What changes, and when, in {n} {clips}"
+def headline(result: Result) -> str:
+    """The page's headline and title: the object and the number of clips."""
+    name, n = object_name(result), len(result.clips)
+    clips = f"{n} clip{'' if n == 1 else 's'}"
+    return f"How the {name} changes, in {clips}" if name else f"What changes, and when, in {clips}"
 
 
-def lede(result: Result) -> str:
-    """How to read the page, in a sentence or two, by what was sought."""
+def summary(result: Result) -> str:
+    """Two sentences below the headline: what was sought, and from what it was learned."""
     sought = str(result.settings.get("target", "joint"))
     what = {
-        "state": "what the object looks like before (state 1) and after (state 2) it changes",
-        "action": "the moment of the action",
-    }.get(sought, "the moment of the action, and the object before (state 1) and after (state 2)")
+        "state": "the object's appearance before (state 1) and after (state 2) the change",
+        "action": "the time of the action",
+    }.get(sought, "the time of the action and the object before (state 1) and after (state 2) it")
     how = (
         "with classifiers learned on other clips"
         if result.summary.get("kind") == "predict"
-        else "by what the clips have in common alone"
+        else "from what the clips have in common alone"
     )
-    return f"Nobody labelled these clips. In each of them objectstates found {what}, {how}."
+    return f"No labels were used. In each clip objectstates found {what}, {how}."
 
 
-def precision(result: Result) -> list[Score]:
-    """The precision beside what it must beat; nothing where no truth is known."""
-    scores = evaluate(result, result.corpus)
-    states, action = _known(scores.state_precision), _known(scores.action_precision)
-    if states is None and action is None:
-        return []
-    corpus = result.corpus
-    with_states = _labelled(corpus, corpus.tracklets.label, corpus.tracklets.offsets)
-    with_action = _labelled(corpus, corpus.chunks.label, corpus.chunks.offsets)
-    rows = [Score("found here", states, action)]
-    rows.append(
-        Score(
-            "chance",
-            chance(with_states).state_precision if states is not None and with_states else None,
-            chance(with_action).action_precision if action is not None and with_action else None,
-        )
-    )
-    if action is not None and with_action is not None:
-        rows.append(Score("always the middle", None, _middle(with_action)))
-    return rows
-
-
-def failures(result: Result, clips: Sequence[ClipFacts]) -> list[Failure]:
+def count_mistakes(result: Result, clips: Sequence[ClipView]) -> list[MistakeCount]:
     """How often each kind of mistake was made."""
-    found = []
     meanings = dict(_MEANINGS)
     if result.corpus.info.get("format") == "authors' release":
-        meanings["object"] += ", or an ambiguous one: the release does not tell them apart"
-    for kind, name in KINDS.items():
+        meanings["object"] += ", or is ambiguous: the release does not distinguish these"
+    found = []
+    for kind, name in MISTAKES.items():
         count = sum(mistake.kind == kind for clip in clips for mistake in clip.mistakes)
-        affected = sum(kind in clip.kinds for clip in clips)
-        found.append(Failure(kind, name, meanings[kind], count, affected))
+        affected = sum(kind in clip.mistake_kinds for clip in clips)
+        found.append(MistakeCount(kind, name, meanings[kind], count, affected))
     return found
 
 
 def certificate(result: Result) -> list[str]:
-    """What is known about the optimum, in words."""
-    summary = result.summary
-    if summary.get("kind") == "predict":
-        learned = summary.get("learned_on") or {}
+    """What the duality gap says about the solution, in sentences."""
+    values = result.summary
+    if values.get("kind") == "predict":
+        learned = values.get("learned_on") or {}
         return [
             "These clips were labelled with classifiers that were learned on "
-            f"{learned.get('clips', 'other')} clips; nothing was optimised here, so there is no "
+            f"{learned.get('clips', 'other')} clips. Nothing was optimised here, so there is no "
             "certificate. Given the classifiers, the labels of each clip are the exact optimum."
         ]
-    gap, objective = _number(summary, "duality_gap"), _number(summary, "relaxed_objective")
+    gap, objective = _number(values, "duality_gap"), _number(values, "relaxed_objective")
     if gap is None or objective is None:
-        return ["This result carries no certificate."]
-    share = f"{gap / objective:.2%}" if objective > 0 and gap < objective else f"{gap:.1e}"
-    passes = f"after {summary.get('passes', '?')} passes over the clips"
-    told = [
-        f"The duality gap of the relaxed problem is {share}"
-        + (" of its objective " if share.endswith("%") else " ")
-        + passes
-        + (
-            ": the solver has converged."
-            if summary.get("converged")
-            else ": it stopped before it converged; more passes may find better labels."
-        )
-    ]
+        return ["This result has no certificate."]
+    relative = objective > 0 and gap < objective
+    amount = f"{gap / objective:.2%} of its objective" if relative else f"{gap:.1e}"
+    outcome = (
+        "the solver has converged."
+        if values.get("converged")
+        else "it stopped before it converged; more passes may find better labels."
+    )
     joint = result.settings.get("target", "joint") == "joint" and result.settings.get("nu", 1)
-    told.append(
+    return [
+        f"The duality gap of the relaxed problem is {amount} after {values.get('passes', '?')} "
+        f"passes over the clips: {outcome}",
         "Because states and action are coupled the problem is not convex. The gap certifies that "
         "no linear step improves the relaxed solution; it does not exclude a better one elsewhere."
         if joint
-        else "The problem is convex: no relaxed labelling whatever is better by more than this gap."
-    )
-    return told
+        else "The problem is convex: no relaxed solution is better by more than this gap.",
+    ]
 
 
 def optimisation_charts(result: Result) -> list[tuple[str, Markup, list[tuple[str, str]]]]:
@@ -149,10 +109,10 @@ def optimisation_charts(result: Result) -> list[tuple[str, Markup, list[tuple[st
         return []
     _, objective, gap, rounded = trace[:, :4].T
     passes = np.arange(1.0, len(trace) + 1)
-    gap_share = np.divide(gap, objective, out=np.full(len(gap), np.nan), where=objective > 0)
+    relative = np.divide(gap, objective, out=np.full(len(gap), np.nan), where=objective > 0)
     lines = [Line("relaxed", "relaxed", objective), Line("rounded", "best labels so far", rounded)]
     tol = _number(result.settings, "tol")
-    gap_lines = [Line("gap", "gap", gap_share)]
+    gap_lines = [Line("gap", "gap", relative)]
     charts = [
         (
             "Objective",
@@ -162,7 +122,7 @@ def optimisation_charts(result: Result) -> list[tuple[str, Markup, list[tuple[st
         (
             "Duality gap, relative",
             line_chart(passes, gap_lines, label="The gap over the passes", log=True, mark=tol),
-            [("gap", "gap"), *([("mark", f"asked for: {tol:.2%}")] if tol else [])],
+            [("gap", "gap"), *([("mark", f"tolerance: {tol:.2%}")] if tol else [])],
         ),
     ]
     return [chart for chart in charts if chart[1]]
@@ -170,19 +130,19 @@ def optimisation_charts(result: Result) -> list[tuple[str, Markup, list[tuple[st
 
 def tables(result: Result) -> list[tuple[str, list[tuple[str, str]]]]:
     """Settings, sizes, seconds and versions, as names and values."""
-    summary, info = result.summary, result.corpus.info
+    values, info = result.summary, result.corpus.info
     sources = (
         ("Settings", result.settings),
-        ("Objective of the labels", summary.get("objective")),
-        ("Clips", summary.get("corpus")),
-        ("How the clips were looked at", info.get("ingest", info)),
-        ("Seconds", summary.get("seconds")),
-        ("Versions", summary.get("versions")),
+        ("Objective of the labels", values.get("objective")),
+        ("Clips", values.get("corpus")),
+        ("Ingest settings", info.get("ingest", info)),
+        ("Seconds", values.get("seconds")),
+        ("Versions", values.get("versions")),
     )
     return [
-        (name, [(str(k).replace("_", " "), _text(v)) for k, v in facts.items()])
-        for name, facts in sources
-        if isinstance(facts, dict) and facts
+        (name, [(str(k).replace("_", " "), _text(v)) for k, v in rows.items()])
+        for name, rows in sources
+        if isinstance(rows, dict) and rows
     ]
 
 
@@ -196,32 +156,6 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _labelled(corpus: Corpus, label: np.ndarray, offsets: np.ndarray) -> Corpus | None:
-    """The clips all of whose rows have a truth."""
-    whole = [
-        n
-        for n in range(len(corpus))
-        if offsets[n] < offsets[n + 1] and (label[offsets[n] : offsets[n + 1]] != UNKNOWN).all()
-    ]
-    return corpus.select(whole) if whole else None
-
-
-def _middle(corpus: Corpus) -> float:
-    """How often the action happens in the middle of the clip."""
-    right = []
-    for n in range(len(corpus)):
-        rows = list(corpus.chunk_rows(n))
-        start, end = corpus.chunks.start[rows], corpus.chunks.end[rows]
-        middle = (start.min() + end.max()) / 2
-        there = (start <= middle) & (middle < end)
-        right.append(bool((corpus.chunks.label[rows][there] == 1).any()))
-    return float(np.mean(right))
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
-
-
-def _number(facts: dict[str, Any], name: str) -> float | None:
-    value = facts.get(name)
+def _number(values: dict[str, Any], name: str) -> float | None:
+    value = values.get(name)
     return float(value) if isinstance(value, (int, float)) and np.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""Link detections through time into tracks, and cut tracks into tracklets; no features."""

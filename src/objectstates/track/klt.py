@@ -1,8 +1,8 @@
-"""Points followed from frame to frame, how boxes move with them, and where a shot ends.
+"""Point tracking (KLT), propagation of boxes by points, and detection of cuts.
 
-Corners are followed by pyramidal Lucas-Kanade (KLT), each step checked by following it back. A box
-moves as most of its points do, in place and size, much as in median flow (Kalal et al.,
-Forward-backward error: automatic detection of tracking failures, ICPR 2010).
+Corners are tracked by pyramidal Lucas-Kanade with a forward-backward check. The translation and
+scale of a box are those of most of its points, as in median flow (Kalal et al., Forward-backward
+error: automatic detection of tracking failures, ICPR 2010).
 """
 
 from __future__ import annotations
@@ -13,37 +13,46 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.geometry import enlarge
+
 Gray = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
-CAPACITY = 512  # points followed at once
-SPACING = 14  # pixels between points all over the frame
-FINE_SPACING = 4  # pixels between points of a detected box
-PER_BOX = 30  # points that are enough for a detected box
-SMALLEST_SIDE = 16  # pixels; points are not followed in smaller frames
-BACK_ERROR = 1.0  # pixels; a point that is followed back must end this near to where it began
-AGREEMENT = 1.5  # pixels; points this near to a motion share it
-MIN_POINTS = 4  # fewer say nothing
-MAX_ZOOM = 1.15  # of a box between two frames
+# For frames of about 320 x 240 pixels; heuristics, checked on the scenes of tests/track.
+CAPACITY = 512  # points tracked at once
+SPACING = 14  # pixels between points anywhere in the frame
+FINE_SPACING = 4  # pixels between points in a detected box
+PER_BOX = 30  # points sought in a detected box
+SMALLEST_SIDE = 16  # pixels; smaller frames get no points (the window of the tracker)
+BACK_ERROR = 1.0  # pixels; largest forward-backward error
+AGREEMENT = 1.5  # pixels; largest deviation of an inlier from the common motion
+MIN_POINTS = 4  # to estimate a motion
+MAX_ZOOM = 1.15  # change of a box's scale between two frames
+_CUT_SURVIVAL = 0.1  # fraction of points below which there is a cut
+_DOUBTFUL_SURVIVAL = 0.4  # below it, a cut if the brightness changes by _DOUBTFUL_CHANGE too
+_DOUBTFUL_CHANGE = 0.15
+_CUT_CHANGE = 0.4  # change of brightness that is a cut if there are no points to judge by
 
 
 def is_cut(before: Gray, after: Gray, survival: float | None = None) -> bool:
-    """Whether another shot begins between two frames of the same size.
+    """Whether there is a cut between two consecutive frames of the same size.
 
-    survival : share of the points of ``before`` that could be followed to ``after``, if known. It
-        tells a cut from a change of light, and a cut between alike scenes from none.
+    survival : fraction of the points of ``before`` tracked to ``after``, if known. It distinguishes
+        a cut from a change of light, and detects cuts between similar scenes.
     """
     if survival is None:
-        return brightness_change(before, after) > 0.4
-    return survival < 0.1 or (survival < 0.4 and brightness_change(before, after) > 0.15)
+        return brightness_change(before, after) > _CUT_CHANGE
+    if survival < _CUT_SURVIVAL:
+        return True
+    return survival < _DOUBTFUL_SURVIVAL and brightness_change(before, after) > _DOUBTFUL_CHANGE
 
 
 def brightness_change(before: Gray, after: Gray) -> float:
-    """Mean over 4 x 4 parts of the frame of how much their histograms differ, 0 to 1.
+    """Mean L1 distance, 0 to 1, of the gray histograms of 4 x 4 parts of the frame.
 
-    Between two frames of a shot it rarely exceeds 0.05, across a cut it is about 0.5.
+    Within a shot it rarely exceeds 0.05; across a cut it is about 0.5.
     """
     parts, side, bins = 4, 16, 16
     part = np.arange(parts * side) // side
@@ -51,20 +60,20 @@ def brightness_change(before: Gray, after: Gray) -> float:
     counts = []
     for gray in (before, after):
         small = cv2.resize(gray, (parts * side, parts * side), interpolation=cv2.INTER_AREA)
-        # A value is shared by the two bins around it, lest a slight change of light move it all.
+        # Linear binning: a slight change of light must not move a value to another bin entirely.
         value = np.clip(np.asarray(small, np.float64) / (256 / bins) - 0.5, 0, bins - 1.001)
         low = value.astype(np.intp)
-        index, share = (offset + low).ravel(), (value - low).ravel()
+        index, upper = (offset + low).ravel(), (value - low).ravel()
         total = parts * parts * bins
-        counts.append(np.bincount(index, 1 - share, total) + np.bincount(index + 1, share, total))
+        counts.append(np.bincount(index, 1 - upper, total) + np.bincount(index + 1, upper, total))
     return float(np.abs(counts[0] - counts[1]).sum() / 2 / (parts * side) ** 2)
 
 
 class Points:
-    """Corners, each in a slot of its own.
+    """Tracked corners, one per slot.
 
-    xy : (CAPACITY, 2) where they are in the last frame, NaN in free slots. A slot stays free for
-        at least one frame: if it is in use in two successive frames, then by the same point.
+    xy : (CAPACITY, 2) positions in the last frame, NaN in free slots. A slot stays free for at
+        least one frame: if it is in use in two consecutive frames, it is the same point.
     """
 
     def __init__(self) -> None:
@@ -72,7 +81,7 @@ class Points:
         self._free = np.arange(CAPACITY)
 
     def advance(self, before: Gray, after: Gray) -> float | None:
-        """Follow the points into the next frame; the share that survives, None if too few."""
+        """Track the points into the next frame; the fraction that survives, None if too few."""
         slots = np.flatnonzero(in_use(self.xy))
         moved = np.full_like(self.xy, np.nan)
         if len(slots):
@@ -88,9 +97,9 @@ class Points:
         return in_use(moved).sum() / len(slots) if len(slots) >= 5 * MIN_POINTS else None
 
     def seed(self, gray: Gray, boxes: Iterable[tuple[Floats, int]]) -> None:
-        """Take in new corners: densely in the boxes, and thinly all over the frame.
+        """Add new corners: dense in the boxes, sparse in the rest of the frame.
 
-        boxes : each (4,), within the frame, with the number of points that it has already.
+        boxes : each (4,), inside the frame, with the number of points that it has already.
         """
         if min(gray.shape) < SMALLEST_SIDE:
             return
@@ -123,7 +132,7 @@ def _follow(before: Gray, after: Gray, origin: Floats32) -> tuple[Floats32, Mask
         after,
         origin,
         np.empty_like(origin),
-        winSize=(16, 16),  # multiples of 8 take half the time of their neighbours
+        winSize=(16, 16),  # multiples of 8 take half the time of other sizes (measured)
         maxLevel=2,
         criteria=(cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 10, 0.03),
     )
@@ -134,37 +143,31 @@ def _corners(gray: Gray, most: int, quality: float, spacing: int, where: Gray) -
     found = cv2.goodFeaturesToTrack(
         np.ascontiguousarray(gray), most, quality, spacing, mask=np.ascontiguousarray(where)
     )
-    # The stubs don't say that OpenCV gives None when it finds nothing.
+    # OpenCV returns None if it finds none; its stubs omit that.
     return np.empty((0, 2), np.float32) if found is None else np.reshape(found, (-1, 2))
 
 
 def in_use(xy: Floats32) -> Mask:
-    """Which slots hold a point."""
+    """(CAPACITY,) the slots that hold a point."""
     return np.isfinite(xy[:, 0])
 
 
 def inside(xy: Floats32, box: Floats) -> Mask:
-    """Which points lie in the box; none of the free slots does."""
+    """(CAPACITY,) the points inside the box; free slots are not."""
     x, y = xy.T
     x1, y1, x2, y2 = box.tolist()
     return np.asarray((x >= x1) & (x <= x2) & (y >= y1) & (y <= y2))
 
 
-def resized(box: Floats, factor: float) -> Floats:
-    """The box with its sides multiplied, about its centre."""
-    centre, half = (box[:2] + box[2:]) / 2, (box[2:] - box[:2]) / 2 * factor
-    return np.concatenate([centre - half, centre + half])
-
-
 def move_box(
     box: Floats, members: Mask, before: Floats32, after: Floats32
 ) -> tuple[Floats, Mask] | None:
-    """The box in the next frame (or the one before), and its points there; None if it is lost.
+    """The box in the next (or previous) frame, and its points there; None if it is lost.
 
-    The motion is that of most of the ``members``, in place and size. Those that move otherwise
-    are not members any more, and what lies in the box and moves with it becomes one: something
-    that passes in front of the object is not followed unless it covers nearly all of it. With too
-    few points the box moves with what surrounds it, and in a frame without any it stands still.
+    Translation and scale are those of the majority of ``members``. Outliers cease to be members,
+    and points in the box that move with it become members, so an occluder is not tracked unless
+    it covers nearly all of the object. With too few points the box moves with its surroundings;
+    without any points it stays in place.
 
     before, after : (CAPACITY, 2) the points in the two frames.
     """
@@ -187,13 +190,13 @@ def move_box(
     near = _near(after[followers] - centre, (before[followers] - middle) * zoom)
     new_members = np.zeros_like(members)
     new_members[followers[near]] = True
-    return moved.ravel(), new_members & inside(after, resized(moved.ravel(), 1.1))
+    return moved.ravel(), new_members & inside(after, enlarge(moved.ravel(), 1.1))
 
 
 def _common_shift(before: Floats, after: Floats) -> Floats | None:
-    """The motion (2,) that at least half of the points share."""
+    """Translation (2,) with at least half of the points as inliers; None if there is none."""
     shifts = after - before
-    shift = np.sort(shifts, axis=0)[len(shifts) // 2]  # the median, but faster
+    shift = np.sort(shifts, axis=0)[len(shifts) // 2]  # the upper median; faster than np.median
     return shift if 2 * _near(shifts, shift).sum() >= len(shifts) else None
 
 
@@ -203,9 +206,9 @@ def _near(a: Floats | Floats32, b: Floats | Floats32) -> Mask:
 
 
 def _zoom(before: Floats, after: Floats, box: Floats) -> float:
-    """Least squares, held to 1 as by one point in the corner of the box: few points say little."""
-    hold = ((box[2:] - box[:2]) ** 2).sum() / 4
-    zoom = ((before * after).sum() + hold) / ((before**2).sum() + hold)
+    """Least-squares scale, regularised towards 1 like one more point in the box's corner."""
+    weight = ((box[2:] - box[:2]) ** 2).sum() / 4
+    zoom = ((before * after).sum() + weight) / ((before**2).sum() + weight)
     return float(np.clip(zoom, 1 / MAX_ZOOM, MAX_ZOOM))
 
 
@@ -213,7 +216,7 @@ def _move_with_surroundings(
     box: Floats, seen: Mask, before: Floats32, after: Floats32
 ) -> tuple[Floats, Mask] | None:
     outside = seen & ~inside(before, box)
-    for around in (outside & inside(before, resized(box, 2.0)), outside):
+    for around in (outside & inside(before, enlarge(box, 2.0)), outside):
         if around.sum() >= 2 * MIN_POINTS:
             shift = _common_shift(before[around].astype(float), after[around].astype(float))
             if shift is None:

@@ -1,4 +1,4 @@
-"""Which clips there are to read: from video files, folders and lists."""
+"""Find the clips to read: video files, folders of them, and CSV lists of spans."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from itertools import chain, count
 from pathlib import Path
 
 from objectstates.base.errors import VideoError
-from objectstates.video.reader import IMAGE_SUFFIXES, VIDEO_SUFFIXES, as_video_error, image_series
+from objectstates.video.image_folder import image_series
+from objectstates.video.source import IMAGE_SUFFIXES, VIDEO_SUFFIXES, as_video_error
 
 COLUMNS = ("video", "start", "end", "id")
-REMARKS = ("score",)
-"""Columns that lists of ours may have besides; they are passed over."""
+IGNORED_COLUMNS = ("score",)
+"""Columns that `narration.retrieval.write_clips` adds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClipSpan:
-    """A clip yet to be read: ``[start, end)`` of a video, in seconds; None is the video's bound."""
+    """A clip to read: ``[start, end)`` of a video in seconds; None is the video's own bound."""
 
     id: str
     video: Path
@@ -30,17 +31,16 @@ class ClipSpan:
 
 
 def find_clips(paths: Iterable[str | Path] = (), csv: str | Path | None = None) -> list[ClipSpan]:
-    """List the clips that files, folders and lists name; the same input gives the same clips.
+    """List the clips in files, folders and CSV lists; the same input gives the same clips.
 
-    paths : video files; folders, searched to their depth in order of name; or CSV lists. A folder
-        of numbered images with no video beside them is one video. Hidden names, and links to
-        folders, are passed over.
+    paths : video files; folders, searched recursively in order of name; or CSV lists. A folder of
+        numbered images without videos is one video. Hidden names and links to folders are ignored.
     csv : a CSV file with a header and the columns video, start, end, id, all but the first
         optional; videos are relative to the list, times in seconds.
 
-    What exists but cannot be read is listed too, and so is what a list names: reading it tells what
-    is wrong, and one bad video does not hinder the others. An id is the video's name, after its
-    folder's name where two videos share one, and with a number for the further clips of a video.
+    Unreadable files are listed too, and so is all that a list names: the error is raised when the
+    clip is read, so one bad video does not stop the others. An id is the video's name; with its
+    folder's name in front if two videos share it, and a number for further clips of a video.
     """
     spans: list[ClipSpan] = []
     seen = set()
@@ -67,7 +67,7 @@ def _find_videos(path: Path) -> list[Path]:
     if not found:
         raise VideoError(
             f"{path}: there are no videos and no numbered images in this folder; "
-            f"known are {' '.join(VIDEO_SUFFIXES + IMAGE_SUFFIXES)}"
+            f"known suffixes are {' '.join(VIDEO_SUFFIXES + IMAGE_SUFFIXES)}"
         )
     return found
 
@@ -76,7 +76,7 @@ def _walk(folder: Path) -> Iterator[Path]:
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except OSError:
-        yield folder  # reading it tells why
+        yield folder  # the error is raised when it is read
         return
     files = [name for name in names if not os.path.isdir(folder / name)]
     videos = {name for name in files if name.lower().endswith(VIDEO_SUFFIXES)}
@@ -91,10 +91,10 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _listed_clips(path: Path) -> list[ClipSpan]:
-    """Read a list; clips without an id of their own have the empty one."""
+    """Read a CSV list; clips without an id get the empty string."""
     (line, header), *rows = _rows(path) or [(1, [])]
     header = [name.lower() for name in header]
-    known = {*header} <= {*COLUMNS, *REMARKS}
+    known = {*header} <= {*COLUMNS, *IGNORED_COLUMNS}
     if "video" not in header or len(set(header)) < len(header) or not known:
         raise VideoError(
             f"{path}, line {line}: the header must be {','.join(COLUMNS)}, of which all but video "
@@ -108,7 +108,7 @@ def _listed_clips(path: Path) -> list[ClipSpan]:
         try:
             span = _listed_clip(path.parent, header, cells)
             if span.id and lines.setdefault(span.id, line) != line:
-                raise ValueError(f"the id {span.id!r} is that of line {lines[span.id]} already")
+                raise ValueError(f"the id {span.id!r} is already used in line {lines[span.id]}")
         except ValueError as error:
             raise VideoError(f"{path}, line {line}: {error}; correct this line") from error
         spans.append(span)
@@ -116,7 +116,7 @@ def _listed_clips(path: Path) -> list[ClipSpan]:
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the line number and the cells of every row that is not empty."""
+    """Line number and cells of every row that is not empty."""
     with as_video_error(path):
         data = path.read_bytes()
     try:
@@ -160,22 +160,22 @@ def _with_unique_ids(spans: list[ClipSpan]) -> list[ClipSpan]:
     given = [span.id for span in spans if span.id]
     taken = set(given)
     if len(taken) < len(given):
-        twice = next(id for id in given if given.count(id) > 1)
-        raise VideoError(f"the id {twice!r} is given to two clips; give each an id of its own")
-    bearers: dict[str, set[Path]] = {}
+        duplicate = next(id for id in given if given.count(id) > 1)
+        raise VideoError(f"the id {duplicate!r} is given to two clips; give each an id of its own")
+    videos: dict[str, set[Path]] = {}
     for span in spans:
-        bearers.setdefault(_name(span.video), set()).add(span.video)
-    named = []
+        videos.setdefault(_name(span.video), set()).add(span.video)
+    ids = []
     for span in spans:
+        name = span.id or _name(span.video)
         if not span.id:
-            name = _name(span.video)
-            if len(bearers[name]) > 1:
+            if len(videos[name]) > 1:
                 name = f"{Path(os.path.abspath(span.video)).parent.name}_{name}"
             candidates = chain([name], (f"{name}-{n}" for n in count(2)))
-            span = replace(span, id=next(id for id in candidates if id not in taken))
-            taken.add(span.id)
-        named.append(span)
-    return named
+            name = next(id for id in candidates if id not in taken)
+            taken.add(name)
+        ids.append(name)
+    return [replace(span, id=id) for span, id in zip(spans, ids, strict=True)]
 
 
 def _name(video: Path) -> str:

@@ -22,7 +22,7 @@ def cell(items):
 def predecessors(start, end):
     """The release's structure (Appendix C of the paper) of tracklets sorted by start."""
     m = len(start)
-    lists = [[] for _ in range(m)]
+    lists: list[list[int]] = [[] for _ in range(m)]
     last = []
     for i in range(m):
         after = [j for j in range(i + 1, m) if end[i] <= start[j]]
@@ -121,9 +121,9 @@ def test_intervals_are_rebuilt_from_their_order(pieces):
     start = np.array(sorted(piece[0] for piece in pieces), float)
     end = start + np.array([piece[1] for piece in pieces])
     time = (start + end) / 2
-    follows = end[:, None] <= start[None]
-    new_start, new_end = realise(follows, time)
-    np.testing.assert_array_equal(new_end[:, None] <= new_start[None], follows)
+    precedes = end[:, None] <= start[None]
+    new_start, new_end = realise(precedes, time)
+    np.testing.assert_array_equal(new_end[:, None] <= new_start[None], precedes)
     assert (new_start < new_end).all()
     assert (new_start - 1e-9 <= time).all()
     assert (time <= new_end + 1e-9).all()
@@ -135,7 +135,7 @@ def test_intervals_are_rebuilt_from_their_order(pieces):
         ("X_state", None, "lacks X_state"),
         ("ptrs_tracks", None, "lacks ptrs_tracks"),
         ("clips_state", np.array([[4.0, 2]]), "counts 6 tracklets, T_state has 7"),
-        ("clips_state", np.array([[4.5, 2.5]]), "whole numbers"),
+        ("clips_state", np.array([[4.5, 2.5]]), "integers"),
         ("X_state", np.ones((3, 4)), "features has 3 rows"),
         ("Y_GT", np.ones((7, 3)), "Y_GT must have two columns"),
         ("X_state", np.full((7, 4), np.nan), "not finite"),

@@ -21,9 +21,9 @@ def write(folder, *rows, header=HEADER):
 
 def test_intervals_and_their_seconds(tmp_path):
     (clip,) = read_howtochange(write(tmp_path, ROW))
-    assert clip.first_state == ((0, 1.2), (2, 3))
-    assert clip.action == ((1.2, 2.0), (3, 4))
-    assert (clip.start, clip.duration, clip.novel) == (5, 6, False)
+    assert list(clip.first_state) == [(0, 1.2), (2, 3)]
+    assert list(clip.action) == [(1.2, 2.0), (3, 4)]
+    assert [clip.start, clip.duration, clip.novel] == [5, 6, False]
     seconds = clip.seconds()
     assert seconds.category == "rolling_pasta"
     assert seconds.labels.tolist() == [1, 2, 1, 2, 3, 3]

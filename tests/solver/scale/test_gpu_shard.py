@@ -17,10 +17,10 @@ from objectstates.solver.scale import disk_rows as shard_rows
 from objectstates.solver.scale import gpu_rows as resident_rows
 from objectstates.solver.scale.moments import ArrayRows, shift_of
 from objectstates.solver.scale.shard_messages import Wholes
-from objectstates.solver.scale.sharded import LocalCrew, ShardedProblem, divide, part_of
+from objectstates.solver.scale.sharded import LocalActors, ShardedProblem, divide, part_of
 from tests.solver.problems import dense_objective
 from tests.solver.scale.test_sharded import LAM, MU, NU, in_memory
-from tests.solver.scale.test_sharded import crew_of as on_disk
+from tests.solver.scale.test_sharded import make_actors as on_disk
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
@@ -43,7 +43,7 @@ def corpus():
     )
 
 
-def crew_of(corpus, n_shards=1, *, device="cpu", alone=None, target="joint", exactly_one=False):
+def make_actors(corpus, n_shards=1, *, device="cpu", alone=None, target="joint", exactly_one=False):
     action = action_constraints(corpus)
     state = state_constraints(corpus, exactly_one=exactly_one)
     chunks, tracklets = corpus.chunks.features, corpus.tracklets.features
@@ -62,14 +62,14 @@ def crew_of(corpus, n_shards=1, *, device="cpu", alone=None, target="joint", exa
         )
         for clips in divide(action, state, n_shards)
     ]
-    return LocalCrew(shards), tuple(shift_of(rows) for rows in features)
+    return LocalActors(shards), tuple(shift_of(rows) for rows in features)
 
 
-def relaxed_labels(crew):
+def relaxed_labels(actors):
     """Z (T, 1) and Y (M, 2) where the shards stand."""
     found = []
     for kind in ("_action", "_state"):
-        parts = [getattr(shard, kind) for shard in crew._shards]
+        parts = [getattr(shard, kind) for shard in actors._actors]
         found.append(
             np.concatenate(
                 [part.gather([part.labels(b) for b in range(len(part.spans))]) for part in parts]
@@ -87,15 +87,15 @@ def test_objective_and_gap_are_those_of_the_labels(corpus, device, exactly_one):
         side = problem.state
         constraints = side.constraints._replace(exactly_one=True)
         problem = type(problem)(problem.action, side._replace(constraints=constraints), NU)
-    crew, shifts = crew_of(corpus, device=device, exactly_one=exactly_one)
+    actors, shifts = make_actors(corpus, device=device, exactly_one=exactly_one)
     trace = []
-    with crew:
-        sharded = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
+    with actors:
+        sharded = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
         found = sharded.minimise(
             tol=1e-3, max_passes=2000, callback=lambda p: trace.append(p) and None
         )
-        z, y = relaxed_labels(crew)
-        rounded = [np.concatenate(x) for x in zip(*crew.ask("rounding", [()]), strict=True)]
+        z, y = relaxed_labels(actors)
+        rounded = [np.concatenate(x) for x in zip(*actors.call("rounding", [()]), strict=True)]
     assert found.converged
     assert found.terms.total == pytest.approx(dense_objective(problem, z, y), rel=1e-6)
     at = minimise(problem, max_passes=1)  # for its shapes
@@ -124,9 +124,9 @@ def test_alone_each_side_reaches_the_optimum(corpus, device, target, n_shards):
     """Without coupling the problem is convex, and the gap bounds the distance to its optimum."""
     whole = in_memory(corpus)
     alone = {"state": "action", "action": "state"}[target]
-    crew, shifts = crew_of(corpus, n_shards, device=device, target=target)
-    with crew:
-        found = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM).minimise(
+    actors, shifts = make_actors(corpus, n_shards, device=device, target=target)
+    with actors:
+        found = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM).minimise(
             tol=1e-2, max_passes=3000
         )
     expected = minimise(whole.with_nu(0.0), tol=1e-4, max_passes=3000)
@@ -146,11 +146,11 @@ def test_parts_of_a_mini_batch_move_as_one(corpus, device, monkeypatch):
     labels = []
     for parts in (1, 3):
         monkeypatch.setattr(resident_rows, "PARTS", parts)
-        crew, shifts = crew_of(corpus, device=device)
-        with crew:
-            assert [len(x) for x in crew._shards[0]._state.parts] == [parts] * 3
-            ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM).minimise(tol=0, max_passes=50)
-            labels.append(relaxed_labels(crew))
+        actors, shifts = make_actors(corpus, device=device)
+        with actors:
+            assert [len(x) for x in actors._actors[0]._state.parts] == [parts] * 3
+            ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM).minimise(tol=0, max_passes=50)
+            labels.append(relaxed_labels(actors))
     for one, other in zip(*labels, strict=True):
         assert one == pytest.approx(other, abs=1e-9)
 
@@ -158,43 +158,43 @@ def test_parts_of_a_mini_batch_move_as_one(corpus, device, monkeypatch):
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_same_seed_gives_the_same_bytes(corpus, device):
     """On a GPU too, where the second run replays what the first one recorded."""
-    crew, shifts = crew_of(corpus, device=device)
-    with crew:
-        problem = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
+    actors, shifts = make_actors(corpus, device=device)
+    with actors:
+        problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
         for seed in (0, 1):
             runs = []
             for _ in range(2):
                 problem.minimise(tol=0, max_passes=55, seed=seed)
-                runs.append([labels.tobytes() for labels in relaxed_labels(crew)])
+                runs.append([labels.tobytes() for labels in relaxed_labels(actors)])
             assert runs[0] == runs[1]
 
 
 @pytest.mark.parametrize("solver", ["block", "full"])
 def test_several_shards_never_rise(corpus, solver):
-    crew, shifts = crew_of(corpus, 3, alone=False)
+    actors, shifts = make_actors(corpus, 3, alone=False)
     trace = []
-    with crew:
-        found = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM).minimise(
+    with actors:
+        found = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM).minimise(
             solver=solver, tol=0.02, max_passes=200, callback=lambda p: trace.append(p) and None
         )
-        z, y = relaxed_labels(crew)
+        z, y = relaxed_labels(actors)
     joint = [p.objective for p in trace if p.stage == "joint"]
     assert (np.diff(joint) <= 1e-9 * joint[0]).all()
     assert found.terms.total == pytest.approx(dense_objective(in_memory(corpus), z, y), rel=1e-6)
 
 
 def test_scores_without_a_clip_are_those_in_memory(corpus):
-    problem, crew_and_shifts = in_memory(corpus), crew_of(corpus)
+    problem, actors_and_shifts = in_memory(corpus), make_actors(corpus)
     rng = np.random.default_rng(0)
-    with crew_and_shifts[0] as crew:
-        sharded = ShardedProblem(crew, crew_and_shifts[1], nu=NU, mu=MU, lam=LAM)
+    with actors_and_shifts[0] as actors:
+        sharded = ShardedProblem(actors, actors_and_shifts[1], nu=NU, mu=MU, lam=LAM)
         sharded.minimise(max_passes=2)
         for kind, side in (("action", problem.action), ("state", problem.state)):
             n_states = side.constraints.linear.shape[1]
             labels = rng.integers(0, n_states + 1, side.constraints.n_rows).astype(np.int8)
             expected, _ = held_out_scores(side, one_hot(labels, n_states))
-            whole = crew.ask("whole", [(kind, labels)])[0]
-            found = crew.ask("held_out", [(kind, labels, whole)])[0]
+            whole = actors.call("whole", [(kind, labels)])[0]
+            found = actors.call("held_out", [(kind, labels, whole)])[0]
             assert found == pytest.approx(expected, abs=1e-4)
 
 
@@ -219,18 +219,19 @@ def test_reduced_rows_are_those_on_disk(corpus, tmp_path, monkeypatch, device, s
     labels = [rng.integers(0, 2, len(corpus.chunks.start)).astype(np.int8),
               rng.integers(0, 3, len(corpus.tracklets.start)).astype(np.int8)]  # fmt: skip
     found = []
-    for crew, shifts in (crew_of(corpus, device=device), on_disk(corpus, tmp_path, 1)):
-        with crew:
-            problem = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM, reduce=5)
+    for actors, shifts in (make_actors(corpus, device=device), on_disk(corpus, tmp_path, 1)):
+        with actors:
+            problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM, reduce=5)
             solution = problem.minimise(tol=1e-3, max_passes=2000)
             assert solution.converged
             sides = list(zip(("action", "state"), labels, strict=True))
-            wholes = Wholes(*(crew.ask("whole", [side])[0] for side in sides))
+            wholes = Wholes(*(actors.call("whole", [side])[0] for side in sides))
             assert [whole.shape for whole in wholes] == [(1, 6), (2, 6)]
             told = [
-                crew.ask("held_out", [(*side, w)])[0] for side, w in zip(sides, wholes, strict=True)
+                actors.call("held_out", [(*side, w)])[0]
+                for side, w in zip(sides, wholes, strict=True)
             ]
-            terms = problem.terms(crew.ask("ledger", [tuple(labels)]), wholes)
+            terms = problem.terms(actors.call("ledger", [tuple(labels)]), wholes)
             found.append((*wholes, *told, solution.terms.total, terms.total))
     here, there = found
     for one, other in zip(here[:4], there[:4], strict=True):

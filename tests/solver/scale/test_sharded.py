@@ -20,7 +20,7 @@ from objectstates.solver.scale.disk_shard import Shard
 from objectstates.solver.scale.moments import ArrayRows, measure, shift_of
 from objectstates.solver.scale.shard_messages import Wholes
 from objectstates.solver.scale.sharded import (
-    LocalCrew,
+    LocalActors,
     ShardedProblem,
     divide,
     part_of,
@@ -46,7 +46,7 @@ def in_memory(corpus):
     )
 
 
-def crew_of(corpus, folder, n_shards, *, alone=None, batch_bytes=1 << 24, target="joint"):
+def make_actors(corpus, folder, n_shards, *, alone=None, batch_bytes=1 << 24, target="joint"):
     action, state = action_constraints(corpus), state_constraints(corpus)
     chunks, tracklets = corpus.chunks.features, corpus.tracklets.features
     if target == "state":
@@ -64,19 +64,20 @@ def crew_of(corpus, folder, n_shards, *, alone=None, batch_bytes=1 << 24, target
         )
         for s, clips in enumerate(divide(action, state, n_shards))
     ]
-    return LocalCrew(shards), tuple(shift_of(rows) for rows in features)
+    return LocalActors(shards), tuple(shift_of(rows) for rows in features)
 
 
 def solve(corpus, folder, n_shards, *, solver="block", alone=None, batch_bytes=1 << 24, **settings):
-    crew, shifts = crew_of(corpus, folder, n_shards, alone=alone, batch_bytes=batch_bytes)
+    actors, shifts = make_actors(corpus, folder, n_shards, alone=alone, batch_bytes=batch_bytes)
     trace = []
-    with crew:
-        problem = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
+    with actors:
+        problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
         solution = problem.minimise(
             solver=solver, callback=lambda p: trace.append(p) and None, **settings
         )
         found = [
-            np.concatenate(x) for x in zip(*crew.ask("rounding", [()] * len(crew)), strict=True)
+            np.concatenate(x)
+            for x in zip(*actors.call("rounding", [()] * len(actors)), strict=True)
         ]
     return solution, found, trace
 
@@ -108,17 +109,17 @@ def test_full_steps_over_shards_are_full_steps(corpus, tmp_path, n_shards):
     """From the same point: shards draw random labels of their own, so they are given these."""
     problem = in_memory(corpus)
     expected = minimise(problem, solver="full", tol=1e-9, max_passes=60, seed=0)
-    crew, shifts = crew_of(corpus, tmp_path, n_shards, alone=False)
-    same_start(crew, problem)
-    with crew:
-        found = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM).minimise(
+    actors, shifts = make_actors(corpus, tmp_path, n_shards, alone=False)
+    same_start(actors, problem)
+    with actors:
+        found = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM).minimise(
             solver="full", tol=1e-9, max_passes=60, seed=0
         )
     assert found.terms.total == pytest.approx(expected.terms.total, rel=1e-6)
     assert found.gap == pytest.approx(expected.gap, rel=1e-4)
 
 
-def same_start(crew, problem):
+def same_start(actors, problem):
     """Make all shards start where ``minimise(seed=0)`` does."""
     rng = np.random.default_rng(0)
     labels = []
@@ -126,7 +127,7 @@ def same_start(crew, problem):
         costs = rng.standard_normal(side.constraints.linear.shape)
         labels.append(label_clips(costs, side.constraints)[1])
     done = [0, 0]
-    for shard in crew._shards:
+    for shard in actors._actors:
         for k, side in enumerate((shard._action, shard._state)):
             mine = labels[k][done[k] : done[k] + len(side.labels)]
             done[k] += len(side.labels)
@@ -151,9 +152,9 @@ def test_alone_each_side_reaches_the_optimum(corpus, tmp_path):
     for target in ("state", "action"):
         totals = []
         for n_shards in (1, 3):
-            crew, shifts = crew_of(corpus, tmp_path, n_shards, target=target)
-            with crew:
-                problem = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
+            actors, shifts = make_actors(corpus, tmp_path, n_shards, target=target)
+            with actors:
+                problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
                 found = problem.minimise(tol=1e-4, max_passes=5000)
             assert found.converged
             assert problem.coupling == 0
@@ -182,16 +183,16 @@ def test_labels_held_out_are_the_same(corpus, tmp_path):
         label_clips(rng.standard_normal(side.constraints.linear.shape), side.constraints)[1]
         for side in (problem.action, problem.state)
     ]
-    crew, shifts = crew_of(corpus, tmp_path, 1)
-    with crew:
-        sharded = ShardedProblem(crew, shifts, nu=NU, mu=MU, lam=LAM)
+    actors, shifts = make_actors(corpus, tmp_path, 1)
+    with actors:
+        sharded = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
         names = ("action", "state")
-        wholes = [crew.ask("whole", [(n, x)])[0] for n, x in zip(names, labels, strict=True)]
+        wholes = [actors.call("whole", [(n, x)])[0] for n, x in zip(names, labels, strict=True)]
         scores = [
-            crew.ask("held_out", [(n, x, w)])[0]
+            actors.call("held_out", [(n, x, w)])[0]
             for n, x, w in zip(names, labels, wholes, strict=True)
         ]
-        terms = sharded.terms(crew.ask("ledger", [tuple(labels)]), Wholes(*wholes))
+        terms = sharded.terms(actors.call("ledger", [tuple(labels)]), Wholes(*wholes))
     assert terms.total == pytest.approx(problem.integer_terms(*labels).total, rel=1e-5)
     for k, (side, features, ridge, whitening) in enumerate([
         (problem.action, corpus.chunks.features, LAM, sharded.action),

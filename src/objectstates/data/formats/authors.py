@@ -1,11 +1,11 @@
 """The authors' release: ``features_<action>.mat``, read as a corpus.
 
-The release gives no interval of a tracklet, only which tracklets may precede it in the dynamic
-program. That determines the non-overlap constraint all the same: i and j may both be labelled, i
-first, exactly when j can be reached from i. Reachability is an interval order, so intervals that
-realise it can be rebuilt, and here they are placed in seconds around each tracklet's time.
+The release has no intervals of tracklets, only the predecessors of each in the dynamic program.
+These determine the non-overlap constraint: i and j may both be labelled, i first, if and only if j
+is reachable from i. Reachability is an interval order, so intervals that realise it are
+reconstructed here, in seconds around each tracklet's time.
 
-Their objective with beta = 1 is the paper's with ``nu=0.5`` (their coupling carries 1/2T).
+Their objective with beta = 1 is the paper's with ``nu=0.5`` (their coupling term has 1/(2T)).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import numpy as np
 from objectstates.base.errors import CorpusError, MissingExtraError
 from objectstates.data.corpus import Array, Corpus
 
-_NEEDED = (
+_REQUIRED = (
     "X_action", "X_state", "T_action", "T_state", "clips_action", "clips_state", "ptrs_tracks",
 )  # fmt: skip
-_WANTED = ("Z_GT", "Y_GT", "constrs_action", "constrs_state")
-_CHUNK_SECONDS = 0.4  # ten frames at 25 fps, where one chunk alone does not tell
+_OPTIONAL = ("Z_GT", "Y_GT", "constrs_action", "constrs_state")
+_CHUNK_SECONDS = 0.4  # ten frames at 25 fps, as in the paper; used if there is only one chunk
 
 
 def read_authors(path: str | Path) -> Corpus:
     """Read ``features_<action>.mat``, MATLAB 5 or 7.3 (the latter needs the extra ``mat73``).
 
-    Their truth does not tell false positives from ambiguous tracklets: both get the label 0.
+    Their labels do not distinguish false positives from ambiguous tracklets: both become 0.
     """
     path = Path(path)
     variables = _load(path)
-    missing = [name for name in _NEEDED if name not in variables]
+    missing = [name for name in _REQUIRED if name not in variables]
     if missing:
         raise CorpusError(
             f"{path} lacks {', '.join(missing)}: is it a features_<action>.mat of the release?"
@@ -46,8 +46,8 @@ def read_authors(path: str | Path) -> Corpus:
 def _corpus(path: Path, variables: dict[str, Any]) -> Corpus:
     tracklet_time = _vector(variables, "T_state")
     chunk_time = _vector(variables, "T_action")
-    tracklets_per_clip = _whole(variables, "clips_state")
-    chunks_per_clip = _whole(variables, "clips_action")
+    tracklets_per_clip = _counts(variables, "clips_state")
+    chunks_per_clip = _counts(variables, "clips_action")
     if tracklets_per_clip.sum() != len(tracklet_time):
         raise CorpusError(
             f"clips_state counts {tracklets_per_clip.sum()} tracklets, T_state has "
@@ -59,8 +59,8 @@ def _corpus(path: Path, variables: dict[str, Any]) -> Corpus:
     starts, ends = [np.empty(0)], [np.empty(0)]
     first = 0
     for n, count in enumerate(tracklets_per_clip):
-        follows = _reachability(n, predecessors[n], int(count))
-        start, end = realise(follows, tracklet_time[first : first + count], n)
+        precedes = _reachability(n, predecessors[n], int(count))
+        start, end = realise(precedes, tracklet_time[first : first + count], n)
         starts.append(start)
         ends.append(end)
         first += count
@@ -90,45 +90,47 @@ def _corpus(path: Path, variables: dict[str, Any]) -> Corpus:
 
 
 def _reachability(n: int, cells: Any, count: int) -> Array:
-    """(m, m) bool: whether the tracklet of the row comes wholly before that of the column."""
+    """(m, m) bool: whether the tracklet of the row ends before that of the column starts."""
     if not isinstance(cells, list) or len(cells) not in (count, count + 1):
-        raise CorpusError(f"ptrs_tracks of clip {n} must have one cell per tracklet and a last one")
-    follows = np.zeros((count, count), bool)
+        raise CorpusError(
+            f"ptrs_tracks of clip {n} must have one cell per tracklet, and a final one"
+        )
+    precedes = np.zeros((count, count), bool)
     for j in range(count):
         try:
             before = np.asarray(cells[j], np.float64).ravel()
         except (TypeError, ValueError) as problem:
             raise CorpusError(f"ptrs_tracks of clip {n}, tracklet {j}: {problem}") from problem
         for p in before:
-            if p == -1:  # a tracklet that may come first
+            if p == -1:  # no predecessor: it may come first
                 continue
             if not np.isfinite(p) or p != int(p) or not 0 <= p < j:
                 raise CorpusError(
                     f"clip {n}, tracklet {j}: predecessor {p:g} is not an earlier tracklet"
                 )
-            follows[:, j] |= follows[:, int(p)]
-            follows[int(p), j] = True
-    return follows
+            precedes[:, j] |= precedes[:, int(p)]
+            precedes[int(p), j] = True
+    return precedes
 
 
-def realise(follows: Array, time: Array, clip: int = 0) -> tuple[Array, Array]:
-    """Half-open intervals around ``time`` (m,) whose order is ``follows`` (m, m).
+def realise(precedes: Array, time: Array, clip: int = 0) -> tuple[Array, Array]:
+    """Half-open intervals around ``time`` (m,) with the interval order ``precedes`` (m, m).
 
-    The sets of predecessors of an interval order are nested. Their ranks are boundaries in time:
-    an interval starts at the rank of its own set, and ends at the first set that it belongs to.
-    Each boundary is put between the times that must lie before it and those that must lie after.
+    The predecessor sets of an interval order are nested. Their ranks are boundaries in time: an
+    interval starts at the rank of its own set, and ends at the first set that contains it. Each
+    boundary is placed half-way between the times before it and those after it.
 
-    >>> follows = np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], bool)  # 0 before 2; 1 overlaps both
-    >>> realise(follows, np.array([1.0, 2.0, 3.0]))
+    >>> precedes = np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], bool)  # 0 before 2; 1 overlaps both
+    >>> realise(precedes, np.array([1.0, 2.0, 3.0]))
     (array([0.5, 0.5, 2. ]), array([2. , 3.5, 3.5]))
     """
     count = len(time)
     if count == 0:
         return np.empty(0), np.empty(0)
-    sizes, rank = np.unique(follows.sum(axis=0), return_inverse=True)
+    sizes, rank = np.unique(precedes.sum(axis=0), return_inverse=True)
     first = [int(np.flatnonzero(rank == q)[0]) for q in range(len(sizes))]
-    sets = follows[:, first].T  # (ranks, m), nested if this is an interval order
-    nested = (sets[:-1] <= sets[1:]).all() and (follows == sets[rank].T).all()
+    sets = precedes[:, first].T  # (ranks, m), nested if this is an interval order
+    nested = (sets[:-1] <= sets[1:]).all() and (precedes == sets[rank].T).all()
     if not nested:
         raise CorpusError(f"clip {clip}: ptrs_tracks is not the order of any set of intervals")
     until = np.where(sets.any(axis=0), sets.argmax(axis=0), len(sizes))
@@ -149,7 +151,7 @@ def realise(follows: Array, time: Array, clip: int = 0) -> tuple[Array, Array]:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """The variables as arrays, cells as lists, whatever the version of the file."""
+    """The variables as arrays, and cells as lists, of either version of the format."""
     try:
         with path.open("rb") as file:
             head = file.read(520)
@@ -160,8 +162,8 @@ def _load(path: Path) -> dict[str, Any]:
     from scipy.io import loadmat
 
     try:
-        found = loadmat(path, variable_names=[*_NEEDED, *_WANTED])
-    except Exception as problem:  # scipy raises whatever a malformed byte leads it to
+        found = loadmat(path, variable_names=[*_REQUIRED, *_OPTIONAL])
+    except Exception as problem:  # scipy raises errors of any type for malformed files
         raise CorpusError(f"{path} is not a MATLAB file that can be read: {problem}") from problem
     return {name: _unwrap(value) for name, value in found.items()}
 
@@ -182,7 +184,7 @@ def _load_hdf5(path: Path) -> dict[str, Any]:
 
     def unwrap(file: Any, item: Any) -> Any:
         value = item[()]
-        if item.attrs.get("MATLAB_empty", 0):  # then the value is the shape
+        if item.attrs.get("MATLAB_empty", 0):  # the dataset holds the shape
             return np.empty([int(n) for n in np.ravel(value)])
         if isinstance(value, np.ndarray) and value.dtype == object:  # references: a cell
             return [unwrap(file, file[reference]) for reference in value.T.ravel(order="F")]
@@ -190,7 +192,7 @@ def _load_hdf5(path: Path) -> dict[str, Any]:
 
     try:
         with h5py.File(path, "r") as file:
-            names = [name for name in (*_NEEDED, *_WANTED) if name in file]
+            names = [name for name in (*_REQUIRED, *_OPTIONAL) if name in file]
             return {name: unwrap(file, file[name]) for name in names}
     except (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as problem:
         raise CorpusError(f"{path} is not a MATLAB file that can be read: {problem}") from problem
@@ -207,15 +209,15 @@ def _vector(variables: dict[str, Any], name: str) -> Array:
     return _matrix(variables, name).ravel().astype(np.float64)
 
 
-def _whole(variables: dict[str, Any], name: str) -> Array:
+def _counts(variables: dict[str, Any], name: str) -> Array:
     counts = _vector(variables, name)
     if not (np.isfinite(counts).all() and (counts >= 0).all() and (counts == counts.round()).all()):
-        raise CorpusError(f"{name} must hold whole numbers, one per clip")
+        raise CorpusError(f"{name} must hold integers >= 0, one per clip")
     return counts.astype(np.int64)
 
 
 def _stacked(variables: dict[str, Any], name: str, per_clip: Array, columns: int) -> Array | None:
-    """A cell of per-clip matrices as one; a single column comes back flat."""
+    """Concatenate a cell of per-clip matrices; a single column is returned as (n,)."""
     if name not in variables:
         return None
     cells = variables[name]
@@ -225,7 +227,7 @@ def _stacked(variables: dict[str, Any], name: str, per_clip: Array, columns: int
     fits = [s == e or (e[0] == 0 and 0 in s) for s, e in zip(shapes, expected, strict=False)]
     if len(shapes) != len(expected) or not all(fits):
         raise CorpusError(
-            f"{name} must be a cell with one matrix per clip, {columns} columns and a row for each"
+            f"{name} must be a cell of one matrix per clip, {columns} columns and a row for each"
         )
     stacked = np.concatenate([np.reshape(cell, (-1, columns)) for cell in cells])
     return stacked if columns > 1 else stacked.ravel()

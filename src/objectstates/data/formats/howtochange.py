@@ -23,10 +23,10 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class HowToChangeClip:
-    """A clip of a video. Its ``start`` is in seconds of the video, intervals are of the clip.
+    """A clip; ``start`` is in seconds of the video, intervals are in seconds of the clip.
 
     category : the object state change, such as ``rolling_pasta``.
-    novel : whether it is one that training does not show.
+    novel : whether the category is absent from the training set.
     """
 
     name: str
@@ -40,7 +40,7 @@ class HowToChangeClip:
     second_state: Intervals
 
     def seconds(self) -> VideoSeconds:
-        """Labels second by second, by what holds in the middle of each; the action comes first."""
+        """Labels per second, by the middle of each; the action takes precedence over states."""
         middle = np.arange(math.ceil(self.duration)) + 0.5
         labels = np.zeros(len(middle), np.int8)
         for label, intervals in ((1, self.first_state), (3, self.second_state), (2, self.action)):
@@ -81,7 +81,7 @@ def _clip(path: Path, line: int, row: dict[str, str]) -> HowToChangeClip:
 
 
 def _intervals(text: str) -> Intervals:
-    """A list of pairs, as a Python literal; nothing in it is run."""
+    """Parse a list of pairs, a Python literal, without evaluating it."""
     value = ast.literal_eval(text)
     if not isinstance(value, list):
         raise ValueError(f"{text!r} is not a list of intervals")

@@ -1,7 +1,7 @@
-"""The paper's comparison from end to end: from videos whose truth is known to a table.
+"""The paper's comparison end to end: from videos with truth to a table.
 
-Per manipulation a detector is learned from a few train clips, the test clips become a corpus, and
-every method is judged on it by the truth. What fails is named, and the others go on.
+Per manipulation a detector is trained on a few clips, the test clips are ingested with it, and
+every method is evaluated on that corpus. Failures are reported and do not stop the others.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 from objectstates.base.errors import BenchmarkError, ObjectStatesError
 from objectstates.evaluation import Evaluation
 from objectstates.evaluation.benchmark.manipulations import (
-    Place,
+    ManipulationFolder,
     find_manipulations,
     read_manipulation,
 )
 from objectstates.evaluation.benchmark.stages import (
     BenchmarkSettings,
     DetectorRow,
+    Progress,
     Stages,
-    Watch,
-    wanted_methods,
+    select_methods,
 )
 
 __all__ = ["Benchmark", "BenchmarkSettings", "DetectorRow", "run_benchmark"]
@@ -30,10 +30,10 @@ __all__ = ["Benchmark", "BenchmarkSettings", "DetectorRow", "run_benchmark"]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What became of every manipulation and method.
+    """The scores of every manipulation and method.
 
     scores : by manipulation and method; ``detectors`` by manipulation.
-    failures : why one is missing, by manipulation and method, or None for all of its methods.
+    failures : why scores are missing, by manipulation and method; None stands for all methods.
     notes : what was left out of the data.
     """
 
@@ -45,7 +45,7 @@ class Benchmark:
     notes: list[str] = field(default_factory=list)
 
     def parts(self, *methods: str) -> dict[str, tuple[Evaluation, ...]]:
-        """The scores of methods, by the manipulations of which all of them have some."""
+        """The scores of methods, by manipulation, where all of them have scores."""
         found = {
             name: tuple(self.scores[name, m] for m in methods if (name, m) in self.scores)
             for name in self.manipulations
@@ -61,42 +61,43 @@ def run_benchmark(
     tasks: Sequence[str] = (),
     methods: Sequence[str] = (),
     crops: bool = True,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Benchmark:
-    """Compare methods on the manipulations in ``data``; ``out`` is where stages are kept.
+    """Compare methods on the manipulations in ``data``; ``out`` holds cached stages.
 
-    tasks, methods : those wanted, by name; all unless given.
-    crops : use the spans of ``crops.json``, where there is one.
-    watch : told the manipulation, what is done with it, and how far that is.
+    tasks, methods : names of manipulations and methods; all unless given.
+    crops : whether to use the spans of ``crops.json``, if it exists.
+    progress : called with the manipulation, the stage and how far it is.
     """
     settings = settings or BenchmarkSettings()
-    wanted = wanted_methods(methods)
-    places = _wanted_places(find_manipulations(data, crops=crops), tasks, data)
-    done = Benchmark(tuple(place.name for place in places), wanted)
-    for place in places:
+    wanted = select_methods(methods)
+    folders = _select_folders(find_manipulations(data, crops=crops), tasks, data)
+    done = Benchmark(tuple(folder.name for folder in folders), wanted)
+    for folder in folders:
         try:
-            stages = Stages(
-                read_manipulation(place), Path(out), settings, watch or (lambda *_: None)
-            )
-            done.detectors[place.name] = stages.detector_row()
+            manipulation = read_manipulation(folder)
+            stages = Stages(manipulation, Path(out), settings, progress or (lambda *_: None))
+            done.detectors[folder.name] = stages.detector_row()
         except ObjectStatesError as problem:
-            done.failures[place.name, None] = str(problem)
+            done.failures[folder.name, None] = str(problem)
             continue
         done.notes.extend(stages.notes)
         for method in wanted:
             try:
-                done.scores[place.name, method] = stages.scores(method)
+                done.scores[folder.name, method] = stages.scores(method)
             except ObjectStatesError as problem:
-                done.failures[place.name, method] = str(problem)
+                done.failures[folder.name, method] = str(problem)
     if not done.scores:
         reasons = dict.fromkeys(f"{name}: {why}" for (name, _), why in done.failures.items())
         raise BenchmarkError(f"nothing could be computed; {'; '.join(reasons)}")
     return done
 
 
-def _wanted_places(places: Sequence[Place], tasks: Sequence[str], data: str | Path) -> list[Place]:
-    names = [place.name for place in places]
+def _select_folders(
+    folders: Sequence[ManipulationFolder], tasks: Sequence[str], data: str | Path
+) -> list[ManipulationFolder]:
+    names = [folder.name for folder in folders]
     unknown = [task for task in tasks if task not in names]
     if unknown:
-        raise BenchmarkError(f"{data} has no {unknown[0]!r}; there are {', '.join(names)}")
-    return [place for place in places if not tasks or place.name in tasks]
+        raise BenchmarkError(f"`tasks`: {data} has no {unknown[0]!r}; there are {', '.join(names)}")
+    return [folder for folder in folders if not tasks or folder.name in tasks]

@@ -1,4 +1,4 @@
-"""How much of the object the tracklets of a corpus catch."""
+"""How much of the object's true boxes the tracklets of a corpus cover."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from objectstates.base.geometry import MATCH_IOU, paired_iou
 from objectstates.data.corpus import Corpus
 from objectstates.data.truth import ClipTruth
-from objectstates.detect.metrics import OVERLAP
-from objectstates.detect.nms import iou
 
 
-def covered(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> float | None:
-    """Share of the moments with a known box, within the clips, in which a tracklet lies on it.
+def tracklet_coverage(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> float | None:
+    """Fraction of the true boxes within the clips that a tracklet's box overlaps.
 
-    Where a tracklet is at a moment is its box that is nearest in time. None without known boxes.
+    A tracklet is compared by its box that is nearest in time. None without true boxes.
     """
     hits: list[np.ndarray] = []
     for n, clip in enumerate(corpus.clip_ids):
@@ -30,8 +29,8 @@ def covered(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> float | None:
             during = np.flatnonzero((times >= table.start[i]) & (times < table.end[i]))
             if len(own) and len(during):
                 nearest = np.abs(times[during, None] - own[None, :, 0]).argmin(axis=1)
-                overlaps = iou(own[nearest, 1:], boxes[during]).diagonal()
-                hit[during] |= overlaps >= OVERLAP
+                overlaps = paired_iou(own[nearest, 1:], boxes[during])
+                hit[during] |= overlaps >= MATCH_IOU
         hits.append(hit)
     together = np.concatenate(hits)
     return float(together.mean()) if len(together) else None

@@ -1,13 +1,13 @@
-"""Which manipulations there are to compare methods on, and which of their clips are for what.
+"""The manipulations of a data folder, and their train and test clips.
 
-A folder of data has one folder per manipulation, each with videos and ``<clip>.json`` beside them;
-or videos in folders and one ``annotations.json`` about all of them (`objectstates.data.truth` reads
-both). A folder that holds such videos itself is one manipulation.
+A data folder has one folder per manipulation, each with videos and ``<clip>.json`` beside them; or
+folders of videos and one ``annotations.json`` about all of them (``data/truth.py`` reads both). A
+folder that holds such videos itself is one manipulation.
 
-Clips that ``train.txt`` in a manipulation's folder names train its detector, or else the first
-six; the others are judged. By-hand annotations have too few boxes for that, so there nothing is
-trained on unless ``train.txt`` says so. ``crops.json`` (``{clip: [first, last]}``, frames counted
-from 0, the last left out) tells the part of a clip that is judged.
+The detector is trained on the clips that ``train.txt`` in a manipulation's folder names, by default
+the first six; the others are test clips. Annotations by hand have too few boxes to train on, so
+with them there are no train clips by default. ``crops.json`` (``{clip: [first, last]}``, frames
+counted from 0, half-open) restricts test clips to a part of their video.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import VIDEO_SUFFIXES, probe
 
 TRAIN_CLIPS = 6
-"""That many, the first, train the detector where no list says otherwise."""
+"""Number of train clips without ``train.txt``; at 8 frames each they give 48 labelled frames."""
 AVERAGE = "average"
-"""What tables call the mean over manipulations; none may be called so."""
+"""Name of the mean over manipulations in tables; no manipulation may have it."""
 
 Crops = Mapping[str, tuple[int, int]]
 
@@ -34,9 +34,9 @@ Crops = Mapping[str, tuple[int, int]]
 class Manipulation:
     """The clips of one manipulation.
 
-    train : whole videos; ``test`` are what is judged, cropped if so wished.
-    truth : of all of them, by the clip's id.
-    notes : what was left out, for whoever reads the table.
+    train : whole videos. ``test``: the clips to evaluate, cropped if there are crops.
+    truth : of all of them, by clip id.
+    notes : what was left out.
     """
 
     name: str
@@ -45,17 +45,17 @@ class Manipulation:
     truth: Mapping[str, ClipTruth]
     notes: tuple[str, ...] = ()
 
-    def known(self, clips: Iterable[ClipSpan]) -> list[tuple[ClipSpan, ClipTruth]]:
-        """Clips with what is true of them."""
+    def with_truth(self, clips: Iterable[ClipSpan]) -> list[tuple[ClipSpan, ClipTruth]]:
+        """Clips with their truth."""
         return [(clip, self.truth[clip.id]) for clip in clips]
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """Where a manipulation lies; nothing is read yet, so that a damaged one spoils no other.
+class ManipulationFolder:
+    """The folder of a manipulation, not read yet, so that errors in it affect no other.
 
-    annotations : the file about several folders, where truth is not beside the videos; ``entry``
-        is the folder's name in it.
+    annotations : the file about several folders, if truth is not beside the videos; ``entry`` is
+        the folder's name in it.
     """
 
     name: str
@@ -65,63 +65,65 @@ class Place:
     crops: Crops = field(default_factory=dict)
 
 
-def find_manipulations(data: str | Path, *, crops: bool = True) -> list[Place]:
-    """The manipulations in a folder, in order of their names; see the module's head."""
+def find_manipulations(data: str | Path, *, crops: bool = True) -> list[ManipulationFolder]:
+    """The manipulations in a data folder, sorted by name."""
     data = Path(data)
     if not data.is_dir():
         raise BenchmarkError(f"{data} is no folder: give the one with a folder per manipulation")
     name = data.resolve().name
+    spans = _read_crops(data) if crops else {}
     if (data / "annotations.json").is_file():
         annotations = data / "annotations.json"
         folders = sorted({str(PurePosixPath(clip).parent) for clip in read_truth(annotations)})
-        spans = _read_crops(data) if crops else {}
-        places = [
-            Place(name if folder == "." else folder, data / folder, annotations, folder, spans)
+        found = [
+            ManipulationFolder(
+                name if folder == "." else folder, data / folder, annotations, folder, spans
+            )
             for folder in folders
         ]
     elif _videos(data):
-        near = data if (data / "crops.json").exists() else data.resolve().parent
-        places = [Place(name, data, crops=_read_crops(near) if crops else {})]
+        if crops and not (data / "crops.json").exists():
+            spans = _read_crops(data.resolve().parent)
+        found = [ManipulationFolder(name, data, crops=spans)]
     else:
-        spans = _read_crops(data) if crops else {}
         folders = sorted(p.name for p in data.iterdir() if p.is_dir() and p.name[0] != ".")
-        places = [Place(folder, data / folder, crops=spans) for folder in folders]
-    if not places:
+        found = [ManipulationFolder(folder, data / folder, crops=spans) for folder in folders]
+    if not found:
         raise BenchmarkError(
             f"{data} has no manipulations: put the videos of each, with <clip>.json beside "
             "<clip>.mp4, into a folder of its own"
         )
-    if any(place.name == AVERAGE for place in places):
-        raise BenchmarkError(f"{data}/{AVERAGE} bears the name of the last rows: rename the folder")
-    return places
+    if any(folder.name == AVERAGE for folder in found):
+        raise BenchmarkError(f"{data}/{AVERAGE} has the name of the tables' last rows: rename it")
+    return found
 
 
-def read_manipulation(place: Place) -> Manipulation:
+def read_manipulation(where: ManipulationFolder) -> Manipulation:
     """The clips of a manipulation that have videos and truth, divided into train and test."""
-    videos = _videos(place.folder)
+    videos = _videos(where.folder)
     if not videos:
-        raise BenchmarkError(f"{place.folder} has no videos: put <clip>.mp4 beside <clip>.json")
-    truth = _truth_of(place, videos)
-    train = _train_clips(place, truth)
+        raise BenchmarkError(f"{where.folder} has no videos: put <clip>.mp4 beside <clip>.json")
+    truth = _truth_of(where, videos)
+    train = _train_clips(where, truth)
     test = sorted(truth.keys() - {*train})
     if not test:
         raise BenchmarkError(
-            f"{place.folder}: all {len(truth)} clips are for training, none is left to judge: name "
+            f"{where.folder}: all {len(truth)} clips are for training, none is left to test: name "
             "fewer in train.txt"
         )
     lacking = sorted(videos.keys() - truth.keys())
-    notes = [f"{place.name}: {clip} is left out, nothing is known of it" for clip in lacking]
+    notes = [f"{where.name}: {clip} is left out: it has no truth" for clip in lacking]
     return Manipulation(
-        place.name,
+        where.name,
         tuple(ClipSpan(clip, videos[clip]) for clip in train),
-        tuple(_cropped(ClipSpan(clip, videos[clip]), place.crops) for clip in test),
+        tuple(_cropped(ClipSpan(clip, videos[clip]), where.crops) for clip in test),
         truth,
         tuple(notes),
     )
 
 
 def _videos(folder: Path) -> dict[str, Path]:
-    """The videos of a folder by name, not of its folders."""
+    """The videos of a folder by name, without those of its subfolders."""
     try:
         paths = sorted(folder.iterdir())
     except OSError as problem:
@@ -133,24 +135,24 @@ def _videos(folder: Path) -> dict[str, Path]:
     }
 
 
-def _truth_of(place: Place, videos: Mapping[str, Path]) -> dict[str, ClipTruth]:
-    """What is true of the videos, by their names."""
-    found = read_truth(place.annotations or place.folder)
-    prefix = f"{place.entry}/" if place.entry not in ("", ".") else ""
+def _truth_of(where: ManipulationFolder, videos: Mapping[str, Path]) -> dict[str, ClipTruth]:
+    """The truth of the videos, by their names."""
+    found = read_truth(where.annotations or where.folder)
+    prefix = f"{where.entry}/" if where.entry not in ("", ".") else ""
     known = {clip: found[prefix + clip] for clip in videos if prefix + clip in found}
     if not known:
         raise BenchmarkError(
-            f"{place.folder}: nothing is known of its {len(videos)} videos: put <clip>.json beside "
+            f"{where.folder}: none of its {len(videos)} videos has truth: put <clip>.json beside "
             "<clip>.mp4"
         )
     return known
 
 
-def _train_clips(place: Place, truth: Mapping[str, ClipTruth]) -> list[str]:
-    """The clips that ``train.txt`` names, one a line, with or without suffix; or the first."""
-    path = place.folder / "train.txt"
+def _train_clips(where: ManipulationFolder, truth: Mapping[str, ClipTruth]) -> list[str]:
+    """The clips in ``train.txt``, one per line, with or without suffix; by default the first."""
+    path = where.folder / "train.txt"
     if not path.exists():
-        return [] if place.annotations else sorted(truth)[:TRAIN_CLIPS]
+        return [] if where.annotations else sorted(truth)[:TRAIN_CLIPS]
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
@@ -172,7 +174,7 @@ def _train_clips(place: Place, truth: Mapping[str, ClipTruth]) -> list[str]:
 
 
 def _read_crops(folder: Path) -> Crops:
-    """The spans to judge, in frames; none without the file."""
+    """The spans of test clips in frames; empty without the file."""
     path = folder / "crops.json"
     if not path.is_file():
         return {}
@@ -181,25 +183,25 @@ def _read_crops(folder: Path) -> Crops:
         crops = {str(clip): (int(first), int(last)) for clip, (first, last) in content.items()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as problem:
         raise BenchmarkError(
-            f"{path} must be {{clip: [first, last]}} in frames ({problem}): correct it, or pass "
-            "--no-crops"
+            f"{path} must be {{clip: [first, last]}} in frames ({problem}): correct it, or disable "
+            "`crops`"
         ) from problem
     for clip, (first, last) in crops.items():
         if not 0 <= first < last:
             raise BenchmarkError(
-                f"{path}: the span {first} to {last} of {clip} is empty: correct it, or pass "
-                "--no-crops"
+                f"{path}: the span {first} to {last} of {clip} is empty: correct it, or disable "
+                "`crops`"
             )
     return crops
 
 
 def _cropped(clip: ClipSpan, crops: Crops) -> ClipSpan:
-    """The part that is judged, in seconds of the video."""
+    """The clip restricted to its span in ``crops.json``, in seconds of the video."""
     if clip.id not in crops:
         return clip
     try:
         rate = probe(clip.video).fps
     except VideoError:
-        return clip  # reading it will tell what is wrong
+        return clip  # ingest will report the error
     first, last = crops[clip.id]
     return ClipSpan(clip.id, clip.video, first / rate, last / rate)

@@ -1,4 +1,4 @@
-"""What a benchmark found, as tables; and in words where it differs from the paper's order."""
+"""The tables of a benchmark, and notes where its order of methods is not the paper's."""
 
 from __future__ import annotations
 
@@ -10,31 +10,36 @@ from typing import Literal
 
 import numpy as np
 
-from objectstates.base.storage import write_whole
+from objectstates.base.storage import write_atomically
 from objectstates.evaluation import ClipScore, Comparison, MethodRow, compare, method_row
 from objectstates.evaluation.baselines import METHODS
 from objectstates.evaluation.benchmark import Benchmark, DetectorRow
 from objectstates.evaluation.benchmark.manipulations import AVERAGE
-from objectstates.evaluation.tables import Cell, Table, html_page, text, to_csv, to_markdown
+from objectstates.evaluation.tables import (
+    Cell,
+    Table,
+    comparison_table,
+    html_page,
+    text,
+    to_csv,
+    to_markdown,
+)
 
-COLUMNS = (
-    "manipulation", "method", "states", "states_low", "states_high", "states_recall",
-    "labels_per_clip", "action", "action_low", "action_high",
-)  # fmt: skip
+COLUMNS = ("manipulation", *(column.name for column in fields(MethodRow)))
 
 ORDER = {
     "states": ("constraints", "salient", "at_least_one", "joint", "joint_scores"),
     "action": ("action_salient", "action_object_cues", "joint"),
 }
-"""The methods from worse to better, as the averages of the paper's Table 1 have them."""
+"""The methods from worse to better by the averages of the paper's Table 1."""
 
-BESIDE = (
+OTHER_PAIRS = (
     ("states", "joint_paper", "at_least_one"),
     ("states", "joint", "joint_paper"),
     ("action", "joint", "middle"),
     ("action", "joint", "joint_paper"),
 )
-"""What else is compared: the model without our labelling, and what the cutting gives away."""
+"""Further pairs: the model with the paper's settings, and the middle of the clip."""
 
 PAIRS = (
     *(
@@ -42,15 +47,15 @@ PAIRS = (
         for finds, order in ORDER.items()
         for worse, better in pairwise(order)
     ),
-    *BESIDE,
+    *OTHER_PAIRS,
 )
 
 TITLES = {"states": "State discovery", "action": "Action localisation"}
 
 TITLE = "Methods compared, from videos to states"
-WHAT = (
-    "Precision, mean over clips and states; averages are over manipulations, bounds are 95 % by "
-    "the bootstrap over clips. Rows c to e and joint_paper label as the paper does, about one "
+EXPLANATION = (
+    "Precision is the mean over clips and states. Averages are over manipulations; bounds are 95 % "
+    "by the bootstrap over clips. Rows c to e and joint_paper label as the paper does, about one "
     "tracklet per state and clip; the other joint rows label all tracklets that look alike."
 )
 
@@ -61,7 +66,7 @@ Line = tuple[str, str, str, str, Comparison]
 
 @dataclass(frozen=True)
 class Written:
-    """The names of the files, what to show of them, what to say, and what is missing."""
+    """The names of the files, the short tables, the notes, and what is missing."""
 
     files: tuple[str, ...]
     shown: tuple[Table, ...]
@@ -70,7 +75,7 @@ class Written:
 
 
 def summary(done: Benchmark) -> Rows:
-    """The line of every manipulation and method, then the averages over manipulations."""
+    """The row of every manipulation and method, then the averages over manipulations."""
     rows: Rows = {}
     for name in (*done.manipulations, AVERAGE):
         for method in done.methods:
@@ -81,15 +86,13 @@ def summary(done: Benchmark) -> Rows:
 
 
 def result_table(rows: Rows) -> Table:
-    """One line per manipulation and method, for whoever computes further."""
-    cells = [
-        (name, *(getattr(row, column) for column in COLUMNS[1:])) for (name, _), row in rows.items()
-    ]
+    """One row per manipulation and method, with all digits."""
+    cells = [(name, *astuple(row)) for (name, _), row in rows.items()]
     return Table("All methods", COLUMNS, tuple(cells))
 
 
 def clip_table(done: Benchmark) -> Table:
-    """One line per manipulation, method and clip; and why a clip was left out."""
+    """One row per manipulation, method and clip, with the reason if it was left out."""
     rows: list[tuple[Cell, ...]] = []
     for (name, method), scores in done.scores.items():
         reasons = {skipped.clip: skipped.reason for skipped in scores.skipped}
@@ -99,7 +102,7 @@ def clip_table(done: Benchmark) -> Table:
 
 
 def differences(done: Benchmark) -> list[Line]:
-    """Manipulation, what is found, the better method by the paper, the worse, how they compare."""
+    """Manipulation, side, the better method by the paper, the worse, and their difference."""
     lines: list[Line] = []
     for name in (*done.manipulations, AVERAGE):
         for finds, better, worse in PAIRS:
@@ -112,17 +115,14 @@ def differences(done: Benchmark) -> list[Line]:
 
 
 def difference_table(lines: Sequence[Line]) -> Table:
-    """One line per pair of methods and manipulation."""
-    columns = ("manipulation", "finds", "method", "over", "difference", "low", "high", "p", "clips")
-    rows = [
-        (name, finds, better, worse, c.difference, c.low, c.high, c.p, c.n_clips)
-        for name, finds, better, worse, c in lines
-    ]
-    return Table("Differences, clip by clip", columns, tuple(rows))
+    """One row per pair of methods and manipulation."""
+    table = comparison_table("Differences, clip by clip", [line[1:] for line in lines])
+    rows = tuple((line[0], *row) for line, row in zip(lines, table.rows, strict=True))
+    return Table(table.title, ("manipulation", *table.columns), rows)
 
 
 def detector_table(done: Benchmark) -> Table:
-    """What the methods had to do with."""
+    """One row per manipulation: how good its detections are."""
     columns = tuple(column.name for column in fields(DetectorRow))
     rows = [(name, *astuple(row)) for name, row in done.detectors.items()]
     return Table("Detections in the test clips", ("manipulation", *columns), tuple(rows))
@@ -141,7 +141,7 @@ def side_table(done: Benchmark, rows: Rows, finds: Side) -> Table:
 
 
 def average_table(rows: Rows) -> Table:
-    """How sure the averages over manipulations are, and how much is labelled for them."""
+    """The averages over manipulations with bounds, recall and labels per clip."""
 
     def bounds(low: float, high: float) -> Cell:
         return None if np.isnan(low) else f"{text(low)} to {text(high)}"
@@ -164,7 +164,7 @@ def average_table(rows: Rows) -> Table:
 
 
 def order_notes(lines: Sequence[Line]) -> list[str]:
-    """Where the averages measured here are not in the paper's order; and how sure that is."""
+    """Where the averages are not in the paper's order, and whether significantly."""
     notes = []
     for finds, order in ORDER.items():
         expected = set(pairwise(order))
@@ -192,7 +192,7 @@ def order_notes(lines: Sequence[Line]) -> list[str]:
 
 
 def missing(done: Benchmark) -> list[str]:
-    """What is not in the tables, or only in part, and why."""
+    """What the tables lack, and why."""
     notes = [
         f"{name if method is None else f'{name}, {method}'} is missing: {reason}"
         for (name, method), reason in done.failures.items()
@@ -205,20 +205,15 @@ def missing(done: Benchmark) -> list[str]:
     return [*notes, *sorted(infeasible), *done.notes]
 
 
-def short_tables(done: Benchmark, rows: Rows) -> list[Table]:
-    """The states' table and the action's, of what was sought; and the averages."""
-    tables = [side_table(done, rows, "states"), side_table(done, rows, "action")]
-    return [*(table for table in tables if table.rows), average_table(rows)]
-
-
 def write_tables(done: Benchmark, out: str | Path) -> Written:
-    """Write all tables as CSV, and ``table.md`` and ``table.html`` for readers."""
+    """Write all tables as CSV, and the report ``table.md`` and ``table.html``."""
     out = Path(out)
     rows, lines = summary(done), differences(done)
-    short = short_tables(done, rows)
+    sides = side_table(done, rows, "states"), side_table(done, rows, "action")
+    short = [*(table for table in sides if table.rows), average_table(rows)]
     averages = difference_table([line for line in lines if line[0] == AVERAGE])
     shown = [*short, averages, detector_table(done), result_table(rows)]
-    remarks, lacking = [WHAT, *order_notes(lines)], missing(done)
+    remarks, lacking = [EXPLANATION, *order_notes(lines)], missing(done)
     head = Table(TITLE, (), (), (*remarks, *lacking))
     files = {
         "table.csv": to_csv(result_table(rows)),
@@ -229,7 +224,7 @@ def write_tables(done: Benchmark, out: str | Path) -> Written:
         "table.html": html_page(TITLE, shown, head.notes),
     }
     for name, content in files.items():
-        write_whole(out / name, content)
+        write_atomically(out / name, content)
     return Written(tuple(files), tuple(short), tuple(remarks), tuple(lacking))
 
 

@@ -1,16 +1,16 @@
 "use strict";
-// The list of clips: filled where it is looked at, sorted, filtered, and played.
+// The list of clips: rows are built when they are scrolled into view, sorted, filtered, played.
 (() => {
-  const facts = JSON.parse(document.getElementById("facts").textContent);
-  const clips = facts.clips;
-  const [low, high] = facts.scale;
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const clips = data.clips;
+  const [low, high] = data.scale;
   const list = document.getElementById("clips");
   const rows = new Map([...list.children].map((row) => [Number(row.dataset.clip), row]));
-  const tip = document.getElementById("tip");
+  const tooltip = document.getElementById("tooltip");
   const TRUTHS = ["not the object", "state 1", "state 2", "ambiguous"];
   const SVG = "http://www.w3.org/2000/svg";
 
-  // --- small tools -----------------------------------------------------------------------------
+  // --- helpers -----------------------------------------------------------------------------
 
   function element(tag, className = "", text = "") {
     const made = document.createElement(tag);
@@ -39,13 +39,14 @@
   // --- boxes -----------------------------------------------------------------------------------
 
   // A tracklet is [start, end, state, lane, score, truth, boxes], a box [time, x1, y1, x2, y2].
+  // The box at a time, interpolated between its neighbours.
   function boxAt(boxes, time) {
     const after = boxes.findIndex((box) => box[0] >= time);
     if (after === 0) return boxes[0].slice(1);
     if (after < 0) return boxes[boxes.length - 1].slice(1);
     const [a, b] = [boxes[after - 1], boxes[after]];
-    const share = (time - a[0]) / (b[0] - a[0] || 1);
-    return [1, 2, 3, 4].map((k) => a[k] + share * (b[k] - a[k]));
+    const fraction = (time - a[0]) / (b[0] - a[0] || 1);
+    return [1, 2, 3, 4].map((k) => a[k] + fraction * (b[k] - a[k]));
   }
 
   function overlay(clip) {
@@ -58,12 +59,12 @@
     svg.append(shape("rect", { class: `box ${style}`, x, y, width: x2 - x, height: y2 - y }));
   }
 
-  // All tracklets alive at a time, the labelled ones on top.
-  function drawAlive(svg, clip, time) {
+  // The boxes of all tracklets that cover a time, the labelled ones on top.
+  function drawBoxes(svg, clip, time) {
     svg.replaceChildren();
-    const alive = clip.tracklets.filter((t) => t[0] <= time && time < t[1] && t[6].length);
-    alive.sort((a, b) => (a[2] > 0) - (b[2] > 0));
-    for (const tracklet of alive) {
+    const covering = clip.tracklets.filter((t) => t[0] <= time && time < t[1] && t[6].length);
+    covering.sort((a, b) => (a[2] > 0) - (b[2] > 0));
+    for (const tracklet of covering) {
       const box = boxAt(tracklet[6], time);
       if (!tracklet[2]) {
         drawBox(svg, box, "thin");
@@ -79,51 +80,51 @@
     }
   }
 
-  // --- pictures --------------------------------------------------------------------------------
+  // --- frames --------------------------------------------------------------------------------
 
-  // They stand at the end of the file, which may still be loading when the page is first seen.
-  function pictures(number) {
-    const store = document.getElementById(`p${number}`);
+  // Frames are at the end of the file, which may still be loading when the page is first shown.
+  function frames(number) {
+    const store = document.getElementById(`frames-${number}`);
     return store ? store.textContent.split(" ") : [];
   }
 
   const source = (data) => `data:image/jpeg;base64,${data}`;
 
-  function makeShot(number, moment, stored) {
+  function makeThumbnail(number, moment, stored) {
     const clip = clips[number];
-    const [time, role, tracklet, picture] = moment;
-    const shot = button("", `${role} of ${clip.name}, at ${seconds(time)}: play`, () => open(number, time, true));
-    shot.className = "shot";
-    shot.tabIndex = rows.get(number).tabIndex;
-    shot.dataset.time = time;
+    const [time, role, tracklet, index] = moment;
+    const thumbnail = button("", `${role} of ${clip.name}, at ${seconds(time)}: play`, () => open(number, time, true));
+    thumbnail.className = "thumbnail";
+    thumbnail.tabIndex = rows.get(number).tabIndex;
+    thumbnail.dataset.time = time;
     const frame = element("span", "frame");
     frame.style.aspectRatio = clip.size.join(" / ");
-    if (picture >= 0 && stored[picture]) {
+    if (index >= 0 && stored[index]) {
       const image = element("img");
       image.alt = "";
       image.decoding = "async";
-      image.src = source(stored[picture]);
+      image.src = source(stored[index]);
       frame.append(image);
     }
     if (tracklet !== null && clip.tracklets[tracklet][6].length) {
       const svg = overlay(clip);
-      const box = boxAt(clip.tracklets[tracklet][6], picture >= 0 ? clip.pictures[picture] : time);
+      const box = boxAt(clip.tracklets[tracklet][6], index >= 0 ? clip.frames[index] : time);
       drawBox(svg, box, "halo");
       drawBox(svg, box, role.replace(" ", "-"));
       frame.append(svg);
     }
     const under = element("span", "under-frame");
     under.append(element("span", `tag ${role.replace(" ", "-")}`, role), element("span", "at", seconds(time)));
-    shot.append(frame, under);
-    return shot;
+    thumbnail.append(frame, under);
+    return thumbnail;
   }
 
   function makeMoments(number) {
     const clip = clips[number];
-    const stored = pictures(number);
+    const stored = frames(number);
     if (clip.size) {
       const strip = element("div", `strip of-${clip.moments.length}`);
-      strip.append(...clip.moments.map((moment) => makeShot(number, moment, stored)));
+      strip.append(...clip.moments.map((moment) => makeThumbnail(number, moment, stored)));
       return strip;
     }
     const chips = element("div", "chips");
@@ -139,8 +140,8 @@
 
   // --- timelines -------------------------------------------------------------------------------
 
-  const CURVE = 54;
-  const LABELLED = 22; // height of the lane of labelled tracklets
+  const CURVE = 54; // pixels, height of the score curve
+  const LABELLED = 22; // pixels, height of the lane of labelled tracklets
 
   function layout(clip) {
     const lanes = 1 + Math.max(0, ...clip.tracklets.map((t) => t[3]));
@@ -179,9 +180,9 @@
     timeline.addEventListener("click", (event) => open(number, timeOf(event), true));
     timeline.addEventListener("pointermove", (event) => {
       const y = event.clientY - svg.getBoundingClientRect().top;
-      showTip(event, tell(clip, timeOf(event), place.laneAt(y)));
+      showTooltip(event, tooltipText(clip, timeOf(event), place.laneAt(y)));
     });
-    timeline.addEventListener("pointerleave", () => { tip.hidden = true; });
+    timeline.addEventListener("pointerleave", () => { tooltip.hidden = true; });
     return timeline;
   }
 
@@ -233,10 +234,10 @@
     const span = clip.end - clip.start;
     const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800].find((s) => span / s <= 7) || span / 4;
     for (let k = Math.ceil(clip.start / step - 1e-6); k * step <= clip.end + 1e-6; k += 1) {
-      const share = at(k * step) / 1000;
-      if (share > 0.97 || share < 0.015) continue;
+      const fraction = at(k * step) / 1000;
+      if (fraction > 0.97 || fraction < 0.015) continue;
       const tick = element("span", "tick", `${Number((k * step).toFixed(1))} s`);
-      tick.style.left = `${100 * share}%`;
+      tick.style.left = `${100 * fraction}%`;
       timeline.append(tick);
     }
   }
@@ -248,34 +249,34 @@
     return parts.join("; ");
   }
 
-  function tell(clip, time, lane) {
-    const told = [seconds(time)];
+  function tooltipText(clip, time, lane) {
+    const parts = [seconds(time)];
     const tracklet = clip.tracklets.find((t) => t[3] === lane && t[0] <= time && time < t[1]);
     if (tracklet) {
       const score = tracklet[4] === null ? "" : `, score ${tracklet[4].toFixed(2)}`;
-      told.push(tracklet[2] ? `state ${tracklet[2]}${score}` : "not labelled");
-      if (tracklet[5] !== null) told.push(`truly ${TRUTHS[tracklet[5]]}`);
+      parts.push(tracklet[2] ? `state ${tracklet[2]}${score}` : "not labelled");
+      if (tracklet[5] !== null) parts.push(`truly ${TRUTHS[tracklet[5]]}`);
     } else if (clip.scores.length) {
       const nearest = clip.scores.reduce((a, b) => (Math.abs(b[0] - time) < Math.abs(a[0] - time) ? b : a));
-      told.push(`action score ${nearest[1].toFixed(2)}`);
+      parts.push(`action score ${nearest[1].toFixed(2)}`);
     }
-    return told.join(" · ");
+    return parts.join(" · ");
   }
 
-  function showTip(event, text) {
-    tip.textContent = text;
-    tip.hidden = false;
-    tip.style.left = `${clamp(event.clientX + 12, 4, window.innerWidth - tip.offsetWidth - 8)}px`;
-    tip.style.top = `${clamp(event.clientY + 16, 4, window.innerHeight - tip.offsetHeight - 8)}px`;
+  function showTooltip(event, text) {
+    tooltip.textContent = text;
+    tooltip.hidden = false;
+    tooltip.style.left = `${clamp(event.clientX + 12, 4, window.innerWidth - tooltip.offsetWidth - 8)}px`;
+    tooltip.style.top = `${clamp(event.clientY + 16, 4, window.innerHeight - tooltip.offsetHeight - 8)}px`;
   }
 
-  // --- rows are filled when they come near --------------------------------------------------------
+  // --- rows are filled when they are scrolled near --------------------------------------------------------
 
   function fill(number) {
     const body = rows.get(number).querySelector(".body");
     if (body.childElementCount) return;
     const moments = makeMoments(number);
-    if (moments.className === "chips") body.classList.add("no-shots");
+    if (moments.className === "chips") body.classList.add("no-thumbnails");
     body.append(moments, makeTimeline(number));
   }
 
@@ -292,13 +293,13 @@
 
   // --- the player ------------------------------------------------------------------------------
 
-  let player = null; // of the one clip that is open
+  let player = null; // at most one clip is open
 
   class Player {
     constructor(number) {
       this.number = number;
       this.clip = clips[number];
-      this.stored = pictures(number);
+      this.stored = frames(number);
       this.time = this.clip.start;
       this.playing = false;
       this.ready = false;
@@ -309,12 +310,12 @@
       this.screen = element("div", "screen");
       this.image = element("img");
       this.image.alt = "";
-      this.told = element("span", "told num");
+      this.status = element("span", "status num");
       this.toggle = button("Play", "Play or pause", () => this.setPlaying(!this.playing));
       const controls = element("div", "controls");
       controls.append(
         button("←", "Previous moment", () => this.step(-1)), this.toggle,
-        button("→", "Next moment", () => this.step(1)), this.told,
+        button("→", "Next moment", () => this.step(1)), this.status,
         button("Close", "Close the player", close),
       );
       if (this.clip.size) {
@@ -328,11 +329,11 @@
       const row = rows.get(number);
       row.querySelector(".timeline").append(this.playhead);
       row.querySelector(".body").append(this.root);
-      this.showPicture();
+      this.showFrame();
       if (this.addresses.length) this.load();
     }
 
-    // Try the video's addresses one after the other; without any, the key frames remain.
+    // Try the video's addresses in turn; if all fail, show key frames.
     load() {
       const video = element("video");
       video.muted = true;
@@ -344,22 +345,22 @@
         this.video = null;
         this.ready = false;
         if (this.addresses.length) return this.load();
-        this.showPicture();
+        this.showFrame();
         return this.runKeyFrames();
       });
       video.addEventListener("loadedmetadata", () => {
-        this.ready = true; // from here on the video has the time; before, its first frame means nothing
+        this.ready = true; // from now on the video's time is valid
         video.currentTime = this.time;
         if (this.playing) video.play().catch(() => this.setPlaying(false));
       }, { once: true });
       video.addEventListener("loadeddata", () => { video.style.visibility = ""; });
       video.addEventListener("seeked", () => this.follow());
       video.addEventListener("timeupdate", () => this.follow());
-      video.addEventListener("pause", () => { // by its end, or by a key of the machine
+      video.addEventListener("pause", () => { // at its end, or by a media key
         if (this.playing && this.video === video) this.setPlaying(false);
       });
       video.addEventListener("click", () => this.setPlaying(!this.playing));
-      video.style.visibility = "hidden"; // the key frame shows through until there is more
+      video.style.visibility = "hidden"; // until it is loaded, the key frame shows
       video.src = this.addresses.shift();
       this.video = video;
       this.screen.insertBefore(video, this.boxes);
@@ -381,24 +382,24 @@
     }
 
     draw(time) {
-      if (this.boxes) drawAlive(this.boxes, this.clip, time);
-      const share = (this.time - this.clip.start) / (this.clip.end - this.clip.start || 1);
-      this.playhead.style.left = `${100 * clamp(share, 0, 1)}%`;
+      if (this.boxes) drawBoxes(this.boxes, this.clip, time);
+      const fraction = (this.time - this.clip.start) / (this.clip.end - this.clip.start || 1);
+      this.playhead.style.left = `${100 * clamp(fraction, 0, 1)}%`;
       const now = this.clip.tracklets.find((t) => t[2] && t[0] <= this.time && this.time < t[1]);
       const acting = this.clip.action && this.clip.action[0] <= this.time && this.time < this.clip.action[1];
-      const said = [now ? `state ${now[2]}` : "", acting ? "action" : "", now && now[5] !== null ? `truly ${TRUTHS[now[5]]}` : ""];
-      this.told.textContent = [`${this.time.toFixed(2)} s`, ...said.filter(Boolean), this.video ? "" : this.lacking()].filter(Boolean).join(" · ");
-      for (const shot of rows.get(this.number).querySelectorAll(".shot")) {
-        shot.classList.toggle("now-shown", Math.abs(Number(shot.dataset.time) - this.time) < 0.2);
+      const labels = [now ? `state ${now[2]}` : "", acting ? "action" : "", now && now[5] !== null ? `truly ${TRUTHS[now[5]]}` : ""];
+      this.status.textContent = [`${this.time.toFixed(2)} s`, ...labels, this.video ? "" : this.fallback()].filter(Boolean).join(" · ");
+      for (const thumbnail of rows.get(this.number).querySelectorAll(".thumbnail")) {
+        thumbnail.classList.toggle("current", Math.abs(Number(thumbnail.dataset.time) - this.time) < 0.2);
       }
     }
 
-    lacking() {
-      return this.stored.length ? "key frames (the video is not within reach)" : "no video";
+    fallback() {
+      return this.stored.length ? "key frames (the video cannot be played)" : "no video";
     }
 
-    showPicture() {
-      const times = this.clip.pictures;
+    showFrame() {
+      const times = this.clip.frames;
       let shown = this.time;
       if (times.length && this.stored.length) {
         let best = 0;
@@ -416,7 +417,7 @@
     seek(time) {
       this.time = clamp(time, this.clip.start, this.clip.end);
       if (this.video && this.ready) this.video.currentTime = this.time;
-      this.showPicture();
+      this.showFrame();
     }
 
     setPlaying(playing) {
@@ -428,22 +429,22 @@
       else if (this.ready) this.video.play().catch(() => this.setPlaying(false));
     }
 
-    // Without a video: one key frame after the other; without pictures, the boxes alone move on.
+    // Without a video: one key frame after the other; without frames, only the boxes move.
     runKeyFrames() {
       clearTimeout(this.timer);
       if (!this.playing) return;
       this.timer = setTimeout(() => {
         if (this.video || !this.playing) return;
-        const next = this.clip.pictures.length ? this.clip.pictures.find((t) => t > this.time + 0.01) : this.time + 0.1;
+        const next = this.clip.frames.length ? this.clip.frames.find((t) => t > this.time + 0.01) : this.time + 0.1;
         if (next === undefined || next > this.clip.end) return this.setPlaying(false);
         this.seek(next);
         this.runKeyFrames();
-      }, this.clip.pictures.length ? 700 : 100);
+      }, this.clip.frames.length ? 700 : 100);
     }
 
     step(direction) {
       this.setPlaying(false);
-      const times = [...new Set([...this.clip.moments.map((m) => m[0]), ...(this.video ? [] : this.clip.pictures)])].sort((a, b) => a - b);
+      const times = [...new Set([...this.clip.moments.map((m) => m[0]), ...(this.video ? [] : this.clip.frames)])].sort((a, b) => a - b);
       const next = direction > 0 ? times.find((t) => t > this.time + 0.06) : times.findLast((t) => t < this.time - 0.06);
       if (next !== undefined) this.seek(next);
     }
@@ -458,7 +459,7 @@
       }
       this.root.remove();
       this.playhead.remove();
-      for (const shot of rows.get(this.number).querySelectorAll(".now-shown")) shot.classList.remove("now-shown");
+      for (const thumbnail of rows.get(this.number).querySelectorAll(".current")) thumbnail.classList.remove("current");
     }
   }
 
@@ -485,8 +486,8 @@
   // --- sorting and filtering -------------------------------------------------------------------
 
   const [search, sort, least, kind] = ["search", "sort", "least", "kind"].map((id) => document.getElementById(id));
-  const plain = (text) => text.normalize("NFKD").toLocaleLowerCase();
-  const names = clips.map((clip) => plain(clip.name));
+  const fold = (text) => text.normalize("NFKD").toLocaleLowerCase();
+  const names = clips.map((clip) => fold(clip.name));
   const compareNames = new Intl.Collator(undefined, { numeric: true }).compare;
   const ORDERS = {
     sure: (a, b) => clips[b].confidence - clips[a].confidence,
@@ -497,7 +498,7 @@
 
   function shows(number) {
     const clip = clips[number];
-    if (!names[number].includes(plain(search.value.trim())) || clip.confidence < Number(least.value)) return false;
+    if (!names[number].includes(fold(search.value.trim())) || clip.confidence < Number(least.value)) return false;
     const wanted = kind ? kind.value : "";
     if (wanted === "") return true;
     if (wanted === "none") return clip.disagreement !== null && !clip.kinds.length;
@@ -516,8 +517,8 @@
     const all = clips.length;
     document.getElementById("count").textContent = visible.length === all ? `${all} clip${all === 1 ? "" : "s"}` : `${visible.length} of ${all} clips`;
     document.getElementById("nothing").hidden = visible.length > 0;
-    for (const failure of document.querySelectorAll(".failure")) {
-      failure.setAttribute("aria-pressed", String(Boolean(kind) && kind.value === failure.dataset.kind));
+    for (const count of document.querySelectorAll(".mistake-count")) {
+      count.setAttribute("aria-pressed", String(Boolean(kind) && kind.value === count.dataset.kind));
     }
     const current = list.querySelector(".clip[tabindex='0']");
     if (visible.length && (!current || current.hidden)) makeCurrent(rows.get(visible[0]));
@@ -534,12 +535,12 @@
   document.getElementById("toolbar").addEventListener("submit", (event) => event.preventDefault());
   document.getElementById("reset").addEventListener("click", reset);
 
-  // --- going to a clip from elsewhere ----------------------------------------------------------
+  // --- links to a clip from the rest of the page ----------------------------------------------------------
 
   document.addEventListener("click", (event) => {
-    const failure = event.target.closest(".failure");
-    if (failure) {
-      kind.value = kind.value === failure.dataset.kind ? "" : failure.dataset.kind;
+    const count = event.target.closest(".mistake-count");
+    if (count) {
+      kind.value = kind.value === count.dataset.kind ? "" : count.dataset.kind;
       sort.value = kind.value ? "wrong" : sort.value;
       refresh();
       if (kind.value) document.getElementById("all").scrollIntoView();
@@ -558,7 +559,7 @@
 
   // --- keys ------------------------------------------------------------------------------------
 
-  // One row takes part in the order of tabs, with its buttons; arrows move on from it.
+  // Only the current row and its buttons are in the tab order; arrow keys move to other rows.
   function makeCurrent(row) {
     for (const other of list.querySelectorAll("[tabindex='0']")) if (!row.contains(other)) other.tabIndex = -1;
     row.tabIndex = 0;
@@ -626,7 +627,7 @@
     else document.documentElement.dataset.theme = name;
     theme.querySelector("span").textContent = name;
     theme.setAttribute("aria-label", `Colours: ${name === "auto" ? "as the system" : name}`);
-    try { localStorage.setItem("objectstates-theme", name); } catch { /* a page from disk may have no memory */ }
+    try { localStorage.setItem("objectstates-theme", name); } catch { /* a page from disk may have no storage */ }
   }
 
   theme.addEventListener("click", () => {

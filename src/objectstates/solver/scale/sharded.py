@@ -37,9 +37,9 @@ from typing import Any, Literal
 import numpy as np
 
 from objectstates.base.choices import Solver
-from objectstates.parallel.actors import Crew
+from objectstates.parallel.actors import Actors
 from objectstates.parallel.actors import (
-    LocalCrew as LocalCrew,  # the simplest, for whoever solves here
+    LocalActors as LocalActors,  # the simplest, for whoever solves here
 )
 from objectstates.solver.block_steps import exact_step
 from objectstates.solver.frank_wolfe import UNCOUPLED_STEPS, coupling_shares
@@ -82,7 +82,7 @@ class ShardedSolution:
 
 
 class ShardedProblem:
-    """The joint problem over a crew's clips: factored when made, minimised by :meth:`minimise`.
+    """The joint problem over the actors' clips: factored when made, minimised by :meth:`minimise`.
 
     nu : the coupling, as in ``JointProblem``. mu and lam are the ridges of states and action.
     shifts : of the action's and the states' moments, see ``moments.shift_of``.
@@ -91,7 +91,7 @@ class ShardedProblem:
 
     def __init__(
         self,
-        crew: Crew,
+        actors: Actors,
         shifts: tuple[Floats, Floats],
         *,
         nu: float,
@@ -99,7 +99,7 @@ class ShardedProblem:
         lam: float,
         reduce: int | None = None,
     ) -> None:
-        self.crew = crew
+        self.actors = actors
         moments: list[tuple[Moments, Moments]] = self._all("measure", *shifts)
         action, state = moments[0]
         for more_action, more_state in moments[1:]:
@@ -111,7 +111,7 @@ class ShardedProblem:
         self._all("prepare", self.action, self.state)
 
     def _all(self, method: str, *given: Any) -> list[Any]:
-        return self.crew.ask(method, [given] * len(self.crew))
+        return self.actors.call(method, [given] * len(self.actors))
 
     def minimise(
         self,
@@ -124,9 +124,9 @@ class ShardedProblem:
         callback: Callable[[ShardedProgress], bool | None] | None = None,
     ) -> ShardedSolution:
         """As ``frank_wolfe.minimise``, with the best rounding that was met."""
-        n_shards = len(self.crew)
+        n_shards = len(self.actors)
         seeds = [(seed if n_shards == 1 else (seed, s), self.coupling) for s in range(n_shards)]
-        parts = [report.wholes for report in self.crew.ask("start", seeds)]
+        parts = [report.wholes for report in self.actors.call("start", seeds)]
         best = _Best(self)
         first = self._examined(parts)
         negligible = _NEGLIGIBLE * first.terms.total
@@ -179,7 +179,7 @@ class ShardedProblem:
             shares = np.ones(1)
         else:
             shares = shares_of_way(own, flat_here, flat_ways)
-        self.crew.ask("settle", [(float(share),) for share in shares])
+        self.actors.call("settle", [(float(share),) for share in shares])
         parts = [_go(part, way, s) for part, way, s in zip(parts, ways, shares, strict=True)]
         explained = self._flat(_sum(parts))
         objective = float((own * shares[:, None] ** np.arange(3)).sum() - explained @ explained)

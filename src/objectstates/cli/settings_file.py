@@ -1,8 +1,8 @@
-"""Settings from a file. Every option of the working commands has a place in it, by its flag's name.
+"""Settings from a TOML file, with a table per stage of ``discover`` and a key per option.
 
-Nothing is declared here: what may stand in a file, its type, default and explanation are read off
-the signatures of the commands, so a new option can be set in files at once. The file gives the
-defaults of the options, so that flags go before the file, and the file before built-in defaults.
+The keys, their types, defaults and explanations are read from the signatures of the commands, so a
+new option can be set in files at once. The file replaces the defaults of the options: flags take
+precedence over the file, the file over built-in defaults.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from objectstates.base.errors import ConfigurationError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 OF_ONE_RUN = frozenset({"out", "like", "config", "paper", "json"})
-"""Options that say what to do this time, and not how: they have no place in a file."""
+"""Options of a single run, which cannot be set in a file."""
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One option of a command, as a file may set it.
+    """An option of a command, as a key in a file.
 
-    key : its name in files: the flag's, with underscores.
+    key : the flag's name, with underscores.
     parameter : its name in the command's function.
-    choices : the values allowed, where they are few.
+    choices : the allowed values, if they are enumerated.
     """
 
     key: str
@@ -50,7 +50,7 @@ class Setting:
     help: str
 
     def check(self, value: object) -> str | None:
-        """What is wrong with a value from a file, if anything."""
+        """The error in a value from a file, or None."""
         if self.choices:
             return None if value in self.choices else f"must be one of {', '.join(self.choices)}"
         numeric = self.kind is float and type(value) is int
@@ -60,7 +60,7 @@ class Setting:
 
 
 def options_of(command: Callable[..., Any]) -> dict[str, Parameter]:
-    """The parameters of a command that are options of how it works, by name."""
+    """The parameters of a command that can be set in a file, by name."""
     return {
         name: parameter
         for name, parameter in signature(command, eval_str=True).parameters.items()
@@ -69,14 +69,22 @@ def options_of(command: Callable[..., Any]) -> dict[str, Parameter]:
 
 
 def settings_of(command: Callable[..., Any]) -> list[Setting]:
-    """What a file may set of a command."""
+    """The settings of a command."""
     return [describe(parameter) for parameter in options_of(command).values()]
 
 
-def also_takes(stages: Mapping[str, Callable[..., Any]]) -> Callable[[Command], Command]:
-    """Give a command, by its ``**options``, all options of other commands that it lacks."""
+_stages: dict[str, Callable[..., Any]] = {}
+"""Set by `runs_stages`: the commands of the stages; under "" the command that runs them."""
+
+
+def runs_stages(stages: Mapping[str, Callable[..., Any]]) -> Callable[[Command], Command]:
+    """Declare the command whose stages are other commands, in the order of the file's tables.
+
+    Its ``**options`` take all options of the stages that it does not have itself.
+    """
 
     def extend(command: Command) -> Command:
+        _stages.update({"": command, **stages})
         given = signature(command, eval_str=True)
         parameters = {
             name: parameter.replace(kind=Parameter.KEYWORD_ONLY)
@@ -94,7 +102,7 @@ def also_takes(stages: Mapping[str, Callable[..., Any]]) -> Callable[[Command], 
 
 
 def _under(heading: str, parameter: Parameter) -> Parameter:
-    """The same option, under a heading of the help."""
+    """The same option, under another heading of the help."""
     option = copy(_info(parameter))
     assert isinstance(option, OptionInfo)
     option.rich_help_panel = heading
@@ -103,7 +111,7 @@ def _under(heading: str, parameter: Parameter) -> Parameter:
 
 
 def describe(parameter: Parameter) -> Setting:
-    """A parameter of a command as users meet it."""
+    """The setting of a parameter of a command."""
     info = _info(parameter)
     assert info is not None
     # typer holds the first flag of an Annotated option as its default
@@ -124,7 +132,7 @@ def describe(parameter: Parameter) -> Setting:
 
 
 def _info(parameter: Parameter) -> ParameterInfo | None:
-    """What typer is told of a parameter."""
+    """The typer declaration in a parameter's annotation."""
     if get_origin(parameter.annotation) is not Annotated:
         return None
     facts = get_args(parameter.annotation)[1:]
@@ -135,22 +143,21 @@ def _info(parameter: Parameter) -> ParameterInfo | None:
 
 
 def layout() -> dict[str, list[Setting]]:
-    """The tables of a file: one per stage, and first, without a name, what belongs to no single."""
-    from objectstates.cli.discover import STAGES, discover
-
-    stages = {name: settings_of(stage) for name, stage in STAGES.items()}
+    """The tables of a file: one per stage; first, without a name, settings of several stages."""
+    stages = {name: settings_of(stage) for name, stage in _stages.items()}
+    all_settings = stages.pop("")
     owners = Counter(setting.key for settings in stages.values() for setting in settings)
-    common = [setting for setting in settings_of(discover) if owners[setting.key] != 1]
+    common = [setting for setting in all_settings if owners[setting.key] != 1]
     tables = {name: [s for s in found if owners[s.key] == 1] for name, found in stages.items()}
     return {"": common, **{name: settings for name, settings in tables.items() if settings}}
 
 
 def template() -> str:
-    """A file that explains and sets nothing: all settings, commented out, with their defaults."""
+    """A file with all settings, explained and commented out, with their defaults."""
     lines = [
         "# Settings of objectstates: discover, ingest and fit read them with --config FILE.",
-        "# Take away the # before a setting to change it. Flags go before this file. Paths are",
-        "# relative to the folder in which the command runs.",
+        "# Remove the # before a setting to change it. Flags take precedence over this file.",
+        "# Paths are relative to the working directory of the command.",
     ]
     for table, settings in layout().items():
         lines += ["", f"[{table}]"] if table else []
@@ -175,7 +182,7 @@ def _shown(setting: Setting) -> str:
 
 
 def read_configuration(path: Path, command: str) -> dict[str, Any]:
-    """The defaults that a file gives to a command, by parameter; all of the file is checked."""
+    """The defaults that a file sets for a command, by parameter; the whole file is checked."""
     tables = layout()
     content = _parse(path)
     values: dict[str, Any] = {}
@@ -230,17 +237,17 @@ def _name(table: str, key: str) -> str:
     return f"{key} in [{table}]" if table else key
 
 
-# --- the option and what came of it -------------------------------------------------------------
+# --- the options that change defaults, and the record of a run ----------------------------------
 
 
-def _use(context: typer.Context, path: Path | None) -> Path | None:
+def _use_file(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
         read = read_configuration(path, str(context.info_name))
         context.default_map = {**read, **(context.default_map or {})}
     return path
 
 
-def _as_the_paper(context: typer.Context, wanted: bool) -> bool:
+def _use_paper(context: typer.Context, wanted: bool) -> bool:
     if wanted:
         context.default_map = {**(context.default_map or {}), **PAPER, "chunks": "paper"}
     return wanted
@@ -249,9 +256,9 @@ def _as_the_paper(context: typer.Context, wanted: bool) -> bool:
 Config = Annotated[
     Path | None,
     typer.Option(
-        callback=_use,
+        callback=_use_file,
         is_eager=True,
-        help="Take settings from this TOML file (objectstates config init writes one).",
+        help="Read settings from this TOML file (objectstates config init writes one).",
     ),
 ]
 
@@ -260,17 +267,17 @@ Paper = Annotated[
     bool,
     typer.Option(
         "--paper",
-        callback=_as_the_paper,
+        callback=_use_paper,
         is_eager=True,
-        help="The paper's settings instead of ours; other options still change them.",
+        help="Use the paper's settings as defaults; other options still change them.",
     ),
 ]
 
 
 def effective(command: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a command ran with, as a file would say them; what is not set is left out.
+    """The settings of a run in the layout of a file, without those that are None.
 
-    values : of the command's parameters, by name.
+    values : the values of the command's parameters, by name.
     """
     found: dict[str, Any] = {}
     for table, settings in layout().items():

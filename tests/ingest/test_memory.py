@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.ingest import peak_memory
 from objectstates.data.corpus_io import read_header
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 FPS = 5
 

@@ -1,19 +1,20 @@
 import json
 import re
 import tomllib
-from dataclasses import fields
+from inspect import signature
 from typing import get_args
 
 import pytest
 
 from objectstates import JointDiscovery, Result
-from objectstates.cli.configuration import effective, options_of, read_configuration
-from objectstates.cli.discover import STAGES, discover
+from objectstates.cli.discover import discover
 from objectstates.cli.fit import fit
 from objectstates.cli.ingest import ingest
+from objectstates.cli.settings_file import effective, options_of, read_configuration
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.ingest.pipeline import IngestSettings
 
+STAGES = ("ingest", "fit", "report")
 ELSEWHERE = {"on_infeasible"}  # of the estimator, which the command line calls --strict
 
 
@@ -50,7 +51,7 @@ def test_the_template_has_every_option_with_its_default(template, tmp_path):
 @pytest.mark.parametrize(("settings", "command"), [(JointDiscovery, fit), (IngestSettings, ingest)])
 def test_flags_are_those_of_the_library_with_its_defaults(settings, command):
     flags = options_of(command)
-    for setting in fields(settings):
+    for setting in signature(settings).parameters.values():
         if setting.name not in ELSEWHERE:
             assert flags[setting.name].default == setting.default, setting.name
 
@@ -61,7 +62,7 @@ def test_a_setting_that_is_not_set_is_still_valid_when_written(template, tmp_pat
     assert found.keys() == options_of(discover).keys()
 
 
-def test_flags_go_before_the_file_and_the_file_before_defaults(run, tmp_path):
+def test_flags_take_precedence_over_the_file_and_the_file_over_defaults(run, tmp_path):
     synthetic_corpus(n_clips=3).save(tmp_path / "c")
     (tmp_path / "s.toml").write_text(
         'seed = 7\n[fit]\nnu = 0.25\nmax_passes = 60\nsolver = "block"\n[ingest]\nthreshold = 0.1\n'
@@ -134,7 +135,7 @@ def test_no_file_is_overwritten(run, tmp_path):
     assert run("config", "init", tmp_path / "no" / "mine.toml")[0] == 2
 
 
-def test_the_papers_settings_go_before_the_file_and_flags_before_both(run, tmp_path):
+def test_paper_settings_take_precedence_over_the_file_and_flags_over_both(run, tmp_path):
     synthetic_corpus(n_clips=3).save(tmp_path / "c")
     (tmp_path / "mine.toml").write_text("[fit]\nnu = 3.0\nmax_passes = 60\n")
     words = ("fit", tmp_path / "c", "--out", tmp_path / "r", "--config", tmp_path / "mine.toml")

@@ -1,0 +1,162 @@
+"""The facade: from video files to a result and a report in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from difflib import get_close_matches
+from inspect import signature
+from pathlib import Path
+from typing import Any, Protocol
+
+from objectstates.app.workspace import Workspace
+from objectstates.base.cache import cache_folder
+from objectstates.base.choices import Engine
+from objectstates.base.errors import SettingError, VideoError
+from objectstates.base.storage import make_folder
+from objectstates.base.torch_utils import solver_device
+from objectstates.data.corpus import Corpus
+from objectstates.data.result import Result
+from objectstates.data.truth import read_truth
+from objectstates.discovery.estimator import JointDiscovery
+from objectstates.ingest.pipeline import IngestSettings, Report, ingest_to
+from objectstates.parallel.pool import default_processes
+from objectstates.video.clip_list import find_clips
+
+
+class Monitor(Protocol):
+    """Receives the progress of `discover`; by default it ignores it."""
+
+    def stage(self, name: str) -> AbstractContextManager[Callable[..., None] | None]:  # noqa: ARG002
+        """A context around the stage "ingest", "fit" or "report"; its value gets the progress."""
+        return nullcontext()
+
+    def ingested(self, corpus: Corpus, report: Report) -> None:  # noqa: ARG002
+        """Called after ingest, with the corpus without its features."""
+        return
+
+    def finished(self, result: Result, reused: Mapping[str, bool]) -> None:  # noqa: ARG002
+        """Called in the end; ``reused`` tells whether "fit" and "report" were up to date."""
+        return
+
+
+class _Silent(Monitor):
+    pass
+
+
+def discover(
+    videos: str | Path | Sequence[str | Path],
+    *,
+    out: str | Path,
+    object: str | None = None,
+    detector: str = "motion",
+    clips: str | Path | None = None,
+    truth: str | Path | None = None,
+    strict: bool = False,
+    processes: int | None = None,
+    engine: Engine = "local",
+    ray_address: str = "auto",
+    cache: str | Path | None = None,
+    no_cache: bool = False,
+    out_of_core: bool = False,
+    shards: int = 1,
+    scratch: str | Path | None = None,
+    monitor: Monitor | None = None,
+    configuration: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Result:
+    """Find the action and the object's states in videos: ingest, fit and report in one call.
+
+    videos : video files, folders of them, or CSV lists of clips.
+    out : folder for the corpus, the result and ``report.html``. A repeated call continues from what
+        is there, and only repeats the stages that a change of input or settings concerns.
+    object : name of the object, such as "drawer", for detectors that know several.
+    detector : "motion" (needs no detector; weaker), or for example "fewshot:model.npz".
+    clips : a CSV list of clips: video, start, end, id.
+    truth : annotations to compare with: a CSV file, or a folder with a JSON file per clip.
+    strict : raise if a video cannot be read or a clip admits no labelling, instead of leaving it
+        out.
+    processes : number of worker processes; one per core unless given.
+    engine, ray_address : "local", or "ray" to run on the Ray cluster at this address. With
+        "processes", the shards of an out-of-core fit are worker processes instead of threads.
+    cache, no_cache : folder for per-clip observations (the user's cache unless given), or none.
+    out_of_core, shards, scratch : fit with features on disk (``JointDiscovery.fit_folder``).
+    monitor : receives progress.
+    configuration : recorded in the result's summary.
+    settings : of ``IngestSettings`` and `JointDiscovery`, such as ``nu=1.0`` or ``max_side=320``.
+
+    >>> result = discover("my_videos", object="drawer", out="found")  # doctest: +SKIP
+    >>> result.to_frame()  # doctest: +SKIP
+    """
+    monitor = monitor or _Silent()
+    settings |= {"object_name": object, "detector": detector, "strict": strict}
+    _check_names(settings)
+    ingest_settings, model = settings_from(settings), model_from(settings)
+    address = ray_address if engine == "ray" else None
+    n_shards = shards if out_of_core else None
+    model.check(shards=n_shards, ray_address=address)  # before hours are spent on the videos
+    paths = [videos] if isinstance(videos, str | Path) else videos
+    spans = find_clips(paths, clips)
+    if not spans:
+        raise VideoError("there is no clip to read: name videos, folders or a list of clips")
+    annotations = None if truth is None else read_truth(Path(truth))
+    if scratch is not None:
+        scratch = make_folder(Path(scratch), "scratch")
+    workspace = Workspace(out)
+    with monitor.stage("ingest") as progress:
+        corpus, report = ingest_to(
+            workspace.corpus,
+            spans,
+            ingest_settings,
+            truth=annotations,
+            **ingest_means(cache, no_cache, processes),
+            ray_address=address,
+            strict=strict,
+            progress=progress,
+        )
+    monitor.ingested(corpus, report)
+    with monitor.stage("fit") as progress:
+        result, fit_reused = workspace.fit(
+            model,
+            shards=n_shards,
+            scratch=scratch,
+            processes=shards if engine == "processes" else 1,
+            ray_address=address,
+            configuration=configuration,
+            callback=progress,
+        )
+    with monitor.stage("report") as progress:
+        report_reused = workspace.write_report(result, processes=processes, progress=progress)
+    monitor.finished(result, {"fit": fit_reused, "report": report_reused})
+    return result
+
+
+def settings_from(options: Mapping[str, Any]) -> IngestSettings:
+    """The ingest settings among named options."""
+    return IngestSettings(**_arguments(IngestSettings, options))
+
+
+def model_from(options: Mapping[str, Any]) -> JointDiscovery:
+    """The estimator that named options describe, ``strict`` among them."""
+    options = {"on_infeasible": "raise" if options.get("strict") else "skip", **options}
+    if options.get("device", "cpu") != "cpu":
+        solver_device(options["device"])  # an error now, before anything is read
+    return JointDiscovery(**_arguments(JointDiscovery, options))
+
+
+def ingest_means(cache: str | Path | None, no_cache: bool, processes: int | None) -> dict[str, Any]:
+    """The cache folder and the number of processes of ingest, with their defaults."""
+    folder = None if no_cache else Path(cache or cache_folder() / "ingest")
+    return {"cache": folder, "processes": processes or default_processes()}
+
+
+def _arguments(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in signature(kind).parameters if name in options}
+
+
+def _check_names(settings: Mapping[str, Any]) -> None:
+    known = {*signature(IngestSettings).parameters, *signature(JointDiscovery).parameters, "strict"}
+    for name in sorted(set(settings) - known):
+        near = get_close_matches(name, sorted(known), n=1)
+        hint = f": did you mean `{near[0]}`?" if near else ""
+        raise SettingError(f"there is no setting `{name}`{hint}")

@@ -1,0 +1,149 @@
+"""The commands that evaluate methods: reproduce, benchmark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from objectstates.cli.options import Processes, Seed, flag
+from objectstates.cli.output import complain, make_table, print_table, printable, warnings_in_a_line
+from objectstates.cli.progress import stage_lines, status_line
+
+if TYPE_CHECKING:
+    from objectstates.evaluation.tables import Table
+
+
+def reproduce(
+    data: Annotated[
+        Path, typer.Argument(help="The authors' release: a folder with features_<action>.mat.")
+    ],
+    out: Annotated[Path, flag("Folder for the tables and the scores of each run.")],
+    rows: Annotated[str, flag("Rows of the table, such as f,iv; all unless given.")] = "",
+    actions: Annotated[
+        str, flag("Actions, such as put_wheel; all in the folder unless given.")
+    ] = "",
+    nu: Annotated[
+        float, flag("Weight of the coupling of states and action; the authors' code uses 0.5.")
+    ] = 1.0,
+    runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,
+    seed: Seed = 0,
+    fresh: Annotated[bool, flag("Repeat runs whose scores exist.", "--fresh")] = False,
+) -> None:
+    """Compute the paper's Table 1 from the authors' features; compare with the paper's numbers."""
+    from objectstates.discovery.estimator import JointDiscovery
+    from objectstates.evaluation import table1
+    from objectstates.evaluation.baselines import MethodSettings
+    from objectstates.evaluation.tables import write_table
+
+    settings = MethodSettings(JointDiscovery.paper(nu=nu, seed=seed), runs=runs)
+    with warnings_in_a_line(), status_line("reading") as update:
+        done = table1.reproduce(
+            data,
+            out=out,
+            rows=_words(rows),
+            actions=_words(actions),
+            settings=settings,
+            fresh=fresh,
+            progress=lambda action, method: update(f"{action}: {method}"),
+        )
+    table = table1.paper_table(done)
+    written = [*write_table(table, out, "table1")]
+    written += write_table(table1.long_table(done), out, "scores")
+    written += write_table(table1.compared(done), out, "differences")
+    _print_sides(table)
+    print(table.notes[0])
+    for note in table.notes[1:]:
+        complain(f"warning: {note}")
+    names = ", ".join(sorted(path.name for path in written))
+    print(printable(f"wrote {names} to {out}"))
+
+
+def benchmark(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="A folder per manipulation, with <clip>.json beside <clip>.mp4; one such folder; "
+            "or folders of videos and annotations.json."
+        ),
+    ],
+    out: Annotated[Path, flag("Folder for the tables and the outcome of each stage.")],
+    tasks: Annotated[
+        str, flag("Manipulations, by the names of their folders; all unless given.")
+    ] = "",
+    methods: Annotated[str, flag("Methods, such as chance,joint; all unless given.")] = "",
+    detector: Annotated[
+        str, flag("As for ingest. Unless given: trained on the train clips, or motion without any.")
+    ] = "",
+    no_crops: Annotated[bool, flag("Use whole clips; ignore crops.json.", "--no-crops")] = False,
+    runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,
+    processes: Processes = None,
+    cache: Annotated[
+        Path | None, flag("Folder for the observations of each clip; the user's cache if not set.")
+    ] = None,
+    seed: Seed = 0,
+    fresh: Annotated[bool, flag("Repeat stages whose outcome exists.", "--fresh")] = False,
+) -> None:
+    """Compare all methods end to end on videos with annotations."""
+    from objectstates.base.cache import cache_folder
+    from objectstates.evaluation.benchmark import BenchmarkSettings, run_benchmark
+    from objectstates.evaluation.benchmark.tables import write_tables
+    from objectstates.parallel.pool import default_processes
+
+    settings = BenchmarkSettings(
+        detector=detector,
+        seed=seed,
+        runs=runs,
+        processes=processes or default_processes(),
+        cache=cache or cache_folder() / "ingest",
+        fresh=fresh,
+    )
+    with warnings_in_a_line(), stage_lines() as watch:
+        done = run_benchmark(
+            data,
+            out,
+            settings,
+            tasks=_words(tasks),
+            methods=_words(methods),
+            crops=not no_crops,
+            progress=watch,
+        )
+    written = write_tables(done, out)
+    for table in written.shown:
+        _print_whole(table)
+    print(printable("\n".join(written.remarks)))
+    for note in written.missing:
+        complain(f"warning: {note}")
+    print(printable(f"wrote {', '.join(written.files)} to {out}"))
+
+
+def _print_whole(table: Table) -> None:
+    from objectstates.evaluation.tables import text
+
+    # Column names are wrapped between words: there may be many columns.
+    names = [re.sub(r"[-_ ]", lambda m: f"{m[0].strip()}\n", name) for name in table.columns[1:]]
+    shown = make_table(table.title, *map(printable, names))
+    shown.columns[0].no_wrap = True
+    for row in table.rows:
+        shown.add_row(*(printable(text(cell)) for cell in row))
+    print_table(shown)
+
+
+def _print_sides(table: Table) -> None:
+    """The rows of states, then of the action; the paper's numbers are below ours."""
+    from objectstates.evaluation.tables import text
+
+    for side, heading in (("states", "State discovery"), ("action", "Action localisation")):
+        rows = [row for row in table.rows if row[1] == side]
+        if rows:
+            shown = make_table(heading, *map(printable, table.columns[2:]))
+            shown.columns[0].no_wrap = True
+            for name, _, *cells in rows:
+                shown.add_row(printable(text(name)), *(text(c).replace(" ", "\n") for c in cells))
+            print_table(shown)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,51 @@
+"""The command that summarises a corpus or a result, and the reading of corpora."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from objectstates.base.errors import CorpusError
+from objectstates.cli.options import AsJson
+from objectstates.cli.output import show
+
+if TYPE_CHECKING:
+    from objectstates.data.corpus import Corpus
+
+
+def inspect(
+    path: Annotated[
+        Path,
+        typer.Argument(help="A corpus folder, a .mat, a result folder, or the folder of discover."),
+    ],
+    json: AsJson = False,
+) -> None:
+    """Summarise a corpus or a result, and list what it lacks."""
+    from objectstates.app import inspection
+    from objectstates.data.result import ARTEFACT, Result
+
+    if (path / "result" / ARTEFACT.header).is_file():
+        path = path / "result"  # of a folder that discover wrote
+    if (path / ARTEFACT.header).is_file():
+        facts = inspection.describe_result(Result.load(path))
+    else:
+        facts = inspection.describe_corpus(read_corpus(path))
+    show(facts, json)
+
+
+def read_corpus(source: Path, *, features: bool = True) -> Corpus:
+    """A corpus folder, or a file of the authors' release."""
+    from objectstates.data.corpus import Corpus
+    from objectstates.data.formats.authors import read_authors
+
+    if source.is_dir():
+        return Corpus.load(source, features=features)
+    if not source.exists():
+        raise CorpusError(f"{source} does not exist")
+    if not features:
+        raise CorpusError(f"{source} is no corpus folder, which `out_of_core` needs")
+    if source.suffix.lower() == ".mat":
+        return read_authors(source)
+    raise CorpusError(f"{source} is neither a corpus folder nor a .mat file")

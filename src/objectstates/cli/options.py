@@ -1,0 +1,41 @@
+"""Arguments and options that several commands have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from objectstates.base.choices import Engine
+
+
+def flag(text: str, *names: str) -> Any:
+    """An option with this help text, and with these flags instead of the parameter's name."""
+    return typer.Option(*names, help=text)
+
+
+Videos = Annotated[
+    list[Path] | None, typer.Argument(help="Video files, folders, or CSV lists of clips.")
+]
+Source = Annotated[
+    Path, typer.Argument(help="A corpus folder, or a features_*.mat of the authors' release.")
+]
+ResultOut = Annotated[Path, flag("Folder to write; an earlier result there is replaced.")]
+ObjectName = Annotated[str | None, flag("Name of the object, such as drawer.", "--object")]
+Seed = Annotated[int, flag("Seed of all random choices.")]
+Processes = Annotated[int | None, flag("Number of worker processes; one per core unless given.")]
+EngineOption = Annotated[
+    Engine,
+    flag(
+        "Where work runs: on this machine, or on a Ray cluster. The shards of a fit are "
+        "threads with local, worker processes with processes."
+    ),
+]
+RayAddress = Annotated[str, flag("Address of the Ray cluster; local starts one on this machine.")]
+AsJson = Annotated[bool, flag("Print the summary as JSON.", "--json")]
+
+
+def cluster_address(engine: Engine, ray_address: str) -> str | None:
+    """The address of the Ray cluster, if the engine is one."""
+    return ray_address if engine == "ray" else None

@@ -1,0 +1,95 @@
+"""The paper's bags of words as chunk features: codebooks of all clips, then one bag per chunk.
+
+Words are of two kinds: ``hof``, flow histograms along trajectories, and ``conv``, cells of a
+feature map. Descriptors and words stay on disk; memory holds a sample and one group of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from objectstates.base.cache import Entry
+from objectstates.base.row_table import GROUP, Rows
+from objectstates.data.corpus import Array, Corpus
+from objectstates.data.corpus_io import FeaturePieces
+from objectstates.features.chunks import chunk_windows
+from objectstates.features.codebook import (
+    ROWS_AT_ONCE,
+    Codebook,
+    DescriptorSample,
+    learn_codebook,
+    merge_samples,
+    sample_descriptors,
+)
+from objectstates.ingest.observe import StoredObservation
+
+WORDS = {"hof": 2000, "conv": 1000}  # sizes of the codebooks, the paper's
+SAMPLED_AT_ONCE = 50_000  # descriptors
+
+
+def learn_codebooks(stored: Sequence[StoredObservation], seed: int) -> dict[str, Codebook]:
+    """Codebooks of the descriptors of all clips."""
+    return {
+        name: learn_codebook(_sample(name, stored, seed), size, seed=seed)
+        for name, size in WORDS.items()
+    }
+
+
+def codebooks_of(corpus: Corpus) -> dict[str, Codebook]:
+    """The codebooks that a corpus was made with."""
+    return {name: Codebook(corpus.arrays[f"{name}_words"]) for name in WORDS}
+
+
+def chunk_bags(
+    stored: Sequence[StoredObservation], codebooks: dict[str, Codebook], scratch: Path | None
+) -> FeaturePieces:
+    """The bags of words of all chunks, the kinds side by side."""
+    pieces = (bags for part in stored for bags in _bags(part.entry, codebooks, scratch))
+    return FeaturePieces(sum(map(len, codebooks.values())), pieces)
+
+
+def _sample(name: str, stored: Sequence[StoredObservation], seed: int) -> DescriptorSample:
+    size = stored[0].entry.shape(name)[1]
+    sample = DescriptorSample(np.empty(0, np.uint64), np.empty((0, size), np.float32))
+    for part in stored:
+        first = 0
+        for rows in part.entry.groups(name, SAMPLED_AT_ONCE):
+            piece = sample_descriptors(part.clip.id, rows, first=first, seed=seed)
+            sample = merge_samples([sample, piece])
+            first += len(rows)
+    return sample
+
+
+def _bags(entry: Entry, codebooks: dict[str, Codebook], scratch: Path | None) -> Iterator[Array]:
+    """The bags of a clip's chunks, `GROUP` at a time."""
+    words, windows = [], []
+    for name, codebook in codebooks.items():
+        words.append(Rows(1, np.int32, scratch))
+        for rows in entry.groups(name, ROWS_AT_ONCE):
+            words[-1].extend(codebook.words(rows.astype(np.float32)))
+        windows.append(_windows(entry, name))
+    for first in range(0, len(windows[0]), GROUP):
+        some = slice(first, first + GROUP)
+        parts = zip(codebooks.values(), words, windows, strict=True)
+        bags = [_histograms(codebook, found, of[some]) for codebook, found, of in parts]
+        yield np.concatenate(bags, axis=1)
+
+
+def _windows(entry: Entry, name: str) -> Array:
+    """(T, 2) range of the descriptors in the window of each chunk; they are in order of time."""
+    times, counts = [np.empty(0)], [np.zeros(1, np.int64)]
+    for some in entry.groups(f"{name}_time", SAMPLED_AT_ONCE):
+        distinct, count = np.unique(some, return_counts=True)
+        times.append(distinct)
+        counts.append(count)
+    windows = chunk_windows(np.concatenate(times), entry["chunk_span"])
+    return np.asarray(np.cumsum(np.concatenate(counts))[windows])
+
+
+def _histograms(codebook: Codebook, words: Rows, windows: Array) -> Array:
+    first, last = int(windows[0, 0]), int(windows[-1, 1])
+    found = words.read(first, last)[:, 0]
+    return np.stack([codebook.histogram(found[a:b]) for a, b in windows - first])

@@ -1,0 +1,152 @@
+"""The data that ``assets/page.js`` reads: a JSON object about all clips, and their frames."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from markupsafe import Markup
+
+from objectstates.data.result import Result
+from objectstates.report.clip_view import ClipView, TrackletView
+from objectstates.report.frames import FrameImage, FrameImages
+
+
+def script_data(
+    result: Result,
+    clips: Sequence[ClipView],
+    images: FrameImages,
+    boxes_per_tracklet: int,
+    folder: Path,
+) -> Markup:
+    """All clips by number, as JSON that is safe inside HTML. ``folder`` is that of the page."""
+    scores = result.action_scores[~np.isnan(result.action_scores)]
+    low = min(0.0, float(scores.min(initial=0.0)))
+    high = float(scores.max(initial=low + 1e-6))  # the curves of all clips have one scale
+    rows = []
+    for clip in clips:
+        positions = _positions(clip, images)
+        frames = [images.by_moment[clip.number, index] for index in positions]
+        rows.append(
+            {
+                **clip_data(clip, boxes_per_tracklet=boxes_per_tracklet),
+                "moments": [
+                    [round(moment.time, 2), moment.role, moment.tracklet, positions.get(index, -1)]
+                    for index, moment in enumerate(clip.moments)
+                    if moment.role != "key"
+                ],
+                "frames": [round(frame.time, 3) for frame in frames],
+                "size": _frame_size(clip, frames),
+                "video": _addresses(clip.video, folder),
+            }
+        )
+    text = json.dumps({"clips": rows, "scale": [low, high]}, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
+    """One clip, with numbers rounded to what the page can show."""
+    start, end = clip.extent
+    action, far, wrong = clip.action, clip.action_error, clip.disagreement
+    lanes = _lanes(clip.tracklets)
+    tracklets = zip(clip.tracklets, lanes, strict=True)
+    return {
+        "name": clip.name,
+        "start": _round(start),
+        "end": _round(end),
+        "confidence": _round(clip.confidence, 4),
+        "disagreement": None if wrong is None else _round(wrong, 4),
+        "off": None if far is None or not np.isfinite(far) else _round(far),
+        "kinds": list(clip.mistake_kinds),
+        "scores": [[_round((a + b) / 2), _round(score, 4)] for a, b, score in clip.chunk_scores]
+        if np.isfinite(clip.chunk_scores).all()
+        else [],
+        "action": action and [_round(x) for x in (action.start, action.end, action.time)],
+        "truth": None
+        if clip.true_action is None
+        else [[_round(a), _round(b)] for a, b in clip.true_action],
+        "tracklets": [_tracklet_data(t, lane, boxes_per_tracklet) for t, lane in tracklets],
+    }
+
+
+def _tracklet_data(tracklet: TrackletView, lane: int, most_boxes: int) -> list[Any]:
+    """Start, end, state, lane, score, truth, boxes; evenly spaced boxes if there are more."""
+    count = min(len(tracklet.boxes), most_boxes)
+    rows = np.unique(np.linspace(0, len(tracklet.boxes) - 1, count).round().astype(np.int64))
+    boxes = [
+        [_round(t), *(round(side) for side in box)] for t, *box in tracklet.boxes[rows].tolist()
+    ]
+    score = _round(tracklet.score) if math.isfinite(tracklet.score) else None
+    span = _round(tracklet.start), _round(tracklet.end)
+    return [*span, tracklet.state, lane, score, tracklet.truth, boxes]
+
+
+def _lanes(tracklets: Sequence[TrackletView]) -> list[int]:
+    """A lane of the timeline per tracklet: 0 for the labelled, else the first that is free."""
+    labelled = any(t.state for t in tracklets)
+    free: list[float] = []  # when each further lane is free again
+    lanes = []
+    for tracklet in tracklets:
+        if tracklet.state:
+            lanes.append(0)
+            continue
+        start = tracklet.start + 1e-9
+        lane = next((k for k, until in enumerate(free) if until <= start), len(free))
+        if lane == len(free):
+            free.append(0.0)
+        free[lane] = tracklet.end
+        lanes.append(lane + labelled)
+    return lanes
+
+
+def encoded_frames(clips: Sequence[ClipView], images: FrameImages) -> list[tuple[int, str]]:
+    """Per clip its frames in base64, separated by spaces; the script decodes them when needed."""
+    rows = []
+    for clip in clips:
+        jpegs = [images.by_moment[clip.number, index].jpeg for index in _positions(clip, images)]
+        if jpegs:
+            rows.append((clip.number, " ".join(base64.b64encode(x).decode() for x in jpegs)))
+    return rows
+
+
+def _positions(clip: ClipView, images: FrameImages) -> dict[int, int]:
+    """Index of each moment's frame among the clip's frames, which are sorted by time."""
+    have = [i for i in range(len(clip.moments)) if (clip.number, i) in images.by_moment]
+    have.sort(key=lambda i: (images.by_moment[clip.number, i].time, i))
+    return {index: position for position, index in enumerate(have)}
+
+
+def _frame_size(clip: ClipView, frames: Sequence[FrameImage]) -> list[int] | None:
+    """Width and height of the video in pixels; without frames, those of the area of all boxes."""
+    if frames:
+        return [frames[0].width, frames[0].height]
+    boxes = [t.boxes for t in clip.tracklets if len(t.boxes)]
+    if not boxes:
+        return None
+    corner = np.concatenate(boxes)[:, 3:5].max(axis=0)
+    return [max(1, round(float(side) * 1.05)) for side in corner]  # with a margin of 5 %
+
+
+def _addresses(video: str | None, folder: Path) -> list[str]:
+    """URLs of a video: relative to the page, in case both are moved, and absolute."""
+    if video is None or not os.path.isfile(video):
+        return []
+    path = Path(video).resolve()
+    try:
+        relative = os.path.relpath(path, folder).replace(os.sep, "/")
+        return ["./" + quote(os.fsencode(relative)), path.as_uri()]
+    except ValueError:  # on another drive
+        return [path.as_uri()]
+
+
+def _round(value: float, digits: int = 2) -> float:
+    return round(float(value), digits) + 0.0  # no negative zero

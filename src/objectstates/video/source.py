@@ -1,0 +1,81 @@
+"""What a video file and a folder of images have in common: the interface that reading needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import av
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.base.errors import VideoError
+
+Image = npt.NDArray[np.uint8]
+T = TypeVar("T")
+
+VIDEO_SUFFIXES = (
+    *(".3gp", ".avi", ".flv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4"),
+    *(".mpeg", ".mpg", ".mts", ".ogv", ".ts", ".vob", ".webm", ".wmv"),
+)
+IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+
+@dataclass(frozen=True, slots=True)
+class VideoInfo:
+    """Metadata of a video.
+
+    width, height : pixels of the upright image at full size.
+    duration : seconds, as declared in the file; a damaged file may end earlier.
+    fps : nominal frames per second; the mean of a variable rate.
+    rotation : degrees clockwise from the stored to the upright image.
+    """
+
+    path: Path
+    width: int
+    height: int
+    duration: float
+    fps: float
+    rotation: int = 0
+
+
+class Source(Protocol[T]):
+    """A video as `reader.Reading` sees it: timed frames, and pixels only of those that are kept."""
+
+    info: VideoInfo
+
+    def timed(self, start: float) -> Iterator[tuple[float, T]]:
+        """Yield frames in order of time, from at least one frame before ``start`` on."""
+
+    def image(self, content: T, size: tuple[int, int]) -> Image | None:
+        """The RGB image at the given width and height; None, and a problem, if unreadable."""
+
+    def problems(self) -> list[str]: ...
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def as_video_error(path: Path) -> Iterator[None]:
+    """Convert errors of the system and the decoder to `VideoError`, with a remedy."""
+    try:
+        yield
+    except (av.FFmpegError, OSError) as error:
+        match error:
+            case FileNotFoundError():
+                reason = "this does not exist; check the path"
+            case PermissionError():
+                reason = "permission denied; make it readable for you"
+            case av.error.InvalidDataError():
+                reason = (
+                    "this is not a video, or its index is missing, as when a file was cut short; "
+                    "copy or download it again, and see whether it plays elsewhere"
+                )
+            case _:
+                reason = (
+                    f"reading failed ({error.strerror or error}); see whether it plays elsewhere"
+                )
+        raise VideoError(f"{path}: {reason}") from error

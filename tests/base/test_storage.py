@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from objectstates.base.errors import ResultError
+from objectstates.base.storage import Artefact, replacing, write_atomically
+
+
+@pytest.mark.parametrize("content", [b"content", "content"])
+def test_a_file_and_its_folders_are_written(tmp_path: Path, content: bytes | str) -> None:
+    write_atomically(tmp_path / "new" / "folder" / "x", content)
+    assert (tmp_path / "new" / "folder" / "x").read_bytes() == b"content"
+    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["x"]
+
+
+def test_a_failed_write_keeps_the_earlier_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("earlier")
+    with pytest.raises(TypeError), replacing(path) as temporary:
+        temporary.write_text(b"not text")  # type: ignore[arg-type]
+    assert path.read_text() == "earlier"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_replaces_the_earlier_one_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "folder"
+    for name in ("a", "b"):
+        with replacing(path) as temporary:
+            temporary.mkdir()
+            (temporary / name).write_text(name)
+            assert not (path / name).exists()
+    assert [file.name for file in path.iterdir()] == ["b"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_folder_keeps_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "a").write_text("a")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with pytest.raises(OSError, match="disk full"), replacing(path) as temporary:
+            temporary.mkdir()
+    assert [file.name for file in path.iterdir()] == ["a"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_never_replaces_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a").write_text("a")
+    with pytest.raises(OSError, match="folder"):
+        write_atomically(tmp_path / "folder", "content")
+    assert (tmp_path / "folder" / "a").read_text() == "a"
+
+
+def test_two_writers_of_one_path_do_not_meet(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with replacing(path) as first, replacing(path) as second:
+        assert first != second
+        first.write_text("first")
+        second.write_text("second")
+    assert path.read_text() == "first"  # the last to finish
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_with_other_files_is_not_overwritten(tmp_path: Path) -> None:
+    artefact = Artefact("header.json", 1, frozenset({"table"}), ResultError)
+    path = tmp_path / "folder"
+    with artefact.writing(path) as folder:
+        artefact.write_header(folder, {"a": 1})
+    with artefact.writing(path) as folder:  # its own kind is replaced
+        artefact.write_header(folder, {"a": 2})
+    assert artefact.read_header(path)["a"] == 2
+    (path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ResultError, match="something else"), artefact.writing(path):
+        pass
+    assert (path / "thesis.txt").exists()

@@ -1,0 +1,43 @@
+"""The authors' solver, as we measure it, solves the same problem as ours."""
+
+import numpy as np
+import pytest
+
+from benchmarks.authors import cheapest_path, predecessors, projection, solve_as_authors
+from objectstates import JointDiscovery
+from objectstates.data.synthetic import synthetic_corpus
+from objectstates.solver.cost import factorise
+from objectstates.solver.oracle import label_clips, ordered_states
+from tests.solver.problems import random_intervals
+
+
+def test_the_cheapest_path_costs_what_the_oracle_finds():
+    rng = np.random.default_rng(0)
+    compared = 0
+    for _ in range(300):
+        start, end = random_intervals(rng, 9, grid=4)
+        costs = rng.standard_normal((9, 2))
+        constraints = ordered_states(start, end, np.array([0, 9]), linear=np.zeros((9, 2)))
+        values, _ = label_clips(costs, constraints)
+        if np.isfinite(values[0]):
+            labels = cheapest_path(costs, predecessors(start, end))
+            assert (labels * costs).sum() == pytest.approx(values[0])
+            compared += 1
+    assert compared > 200
+
+
+@pytest.mark.parametrize("shape", [(20, 5), (8, 30)])
+def test_the_projection_is_that_of_our_cost(shape):
+    rng = np.random.default_rng(1)
+    features, labels = rng.standard_normal(shape), rng.random((shape[0], 2))
+    ours = factorise(features, 1e-2).residual(labels)
+    np.testing.assert_allclose(projection(features, 1e-2) @ labels, ours, atol=1e-10)
+
+
+def test_it_converges_to_what_our_full_steps_reach():
+    corpus = synthetic_corpus(n_clips=5, tracklets_per_clip=12, chunks_per_clip=15)
+    theirs = solve_as_authors(corpus, steps=150)
+    ours = JointDiscovery.paper(solver="full", max_passes=180).fit(corpus)
+    assert theirs.relaxed == pytest.approx(ours.relaxed_objective_, rel=0.15)
+    assert theirs.rounded == pytest.approx(ours.objective_, rel=0.05)
+    assert theirs.gap / theirs.relaxed < 0.5

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from objectstates import JointDiscovery, Result
+from objectstates.data.synthetic import synthetic_corpus
+from objectstates.report.clip_view import view_clips
+from objectstates.report.page_data import clip_data
+from tests.report.scenes import make_result
+
+
+def test_no_lane_holds_two_tracklets_at_once() -> None:
+    corpus = synthetic_corpus(n_clips=4)
+    for clip in view_clips(JointDiscovery(max_passes=60).fit(corpus).result_):
+        rows = [row[:4] for row in clip_data(clip, boxes_per_tracklet=1)["tracklets"]]
+        for lane in {lane for *_, lane in rows}:
+            mine = sorted((start, end) for start, end, _, its_lane in rows if its_lane == lane)
+            assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(mine))
+        assert {lane for _, _, state, lane in rows if state} == {0}
+        assert all(lane > 0 for _, _, state, lane in rows if not state)
+
+
+def test_scores_are_there_if_the_action_was_sought() -> None:
+    states, actions = (view_clips(make_result(target=t))[0] for t in ("state", "action"))
+    assert clip_data(states, boxes_per_tracklet=3)["scores"] == []
+    assert len(clip_data(actions, boxes_per_tracklet=3)["scores"]) == 12
+
+
+def test_data_are_plain_and_small(result: Result) -> None:
+    clip = view_clips(result)[0]
+    data = json.loads(json.dumps(clip_data(clip, boxes_per_tracklet=4), allow_nan=False))
+    assert data["name"] == clip.name
+    boxes = [tracklet[6] for tracklet in data["tracklets"]]
+    assert max(map(len, boxes)) == 4
+    for tracklet, rows in zip(clip.tracklets, boxes, strict=True):
+        assert rows[0][0] == pytest.approx(tracklet.boxes[0, 0], abs=0.01)
+        assert rows[-1][0] == pytest.approx(tracklet.boxes[-1, 0], abs=0.01)
