@@ -1,8 +1,8 @@
-"""How fast narrations are searched: ``python -m benchmarks.narration [--hours 1000]``.
+"""Speed of retrieval by narration: ``python -m benchmarks.narration [--hours 1000]``.
 
-Every window of ten words of a thousand hours of made-up speech (9,000 words an hour), and the best
-twenty clips; plain scikit-learn on a part of it in the same run; the largest difference between the
-two; the peak memory; and reading subtitle files of a part.
+Scores every window of ten words of a thousand hours of random speech (9,000 words per hour) and
+keeps the best twenty clips; on a part of it, compares with plain scikit-learn in the same run (time
+and largest difference) and reads subtitle files. Also the peak memory of each.
 """
 
 from __future__ import annotations
@@ -20,16 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.cli.output import make_table, print_table
-from objectstates.narration import (
-    Cue,
-    Narration,
-    TfidfSvm,
-    load_action,
-    read_narration,
-    retrieve,
-    write_webvtt,
-)
-from objectstates.narration.transcript import tokens
+from objectstates.narration.retrieval import retrieve
+from objectstates.narration.sentences import load_action
+from objectstates.narration.subtitles import read_narration, write_webvtt
+from objectstates.narration.text_classifier import TfidfSvm
+from objectstates.narration.transcript import Cue, Narration, tokens
 
 RESULTS = Path(__file__).parent / "results"
 WORDS_PER_HOUR, WORDS_PER_VIDEO = 9_000, 3_000
@@ -37,27 +32,27 @@ ACTION = "put-wheel"
 
 
 def vocabulary(size: int = 20_000) -> tuple[list[str], npt.NDArray[np.float64]]:
-    """The words of our sentences, and made-up ones, with shares as in language (Zipf)."""
+    """The words of the training sentences and artificial ones, with Zipf frequencies."""
     known = list(dict.fromkeys(tokens(" ".join(load_action(ACTION).sentences.texts))))
     words = known + [f"w{i}" for i in range(size - len(known))]
-    shares = 1 / np.arange(1, size + 1)
-    return words, shares / shares.sum()
+    frequencies = 1 / np.arange(1, size + 1)
+    return words, frequencies / frequencies.sum()
 
 
 def narrations(hours: float, seed: int = 0) -> Iterator[Narration]:
-    """Speech of twenty minutes each, one at a time, as files are read."""
+    """Narrations of twenty minutes each, generated one at a time."""
     rng = np.random.default_rng(seed)
-    words, shares = vocabulary()
+    words, frequencies = vocabulary()
     array = np.array(words, object)
     starts = np.arange(WORDS_PER_VIDEO) * (3600 / WORDS_PER_HOUR)
     times = np.stack([starts, starts + 0.4], 1)
     for i in range(round(hours * WORDS_PER_HOUR / WORDS_PER_VIDEO)):
-        chosen = array[rng.choice(len(words), WORDS_PER_VIDEO, p=shares)]
+        chosen = array[rng.choice(len(words), WORDS_PER_VIDEO, p=frequencies)]
         yield Narration(f"video{i}", chosen.tolist(), times)
 
 
 def search(hours: float) -> dict[str, float]:
-    """Seconds to score all windows and keep the best clips, the making of words not counted."""
+    """Seconds to score all windows and keep the best clips, without generating the words."""
     svm = TfidfSvm().fit(load_action(ACTION).sentences)
     svm.score(next(narrations(1)))  # compile
     waiting = 0.0
@@ -80,7 +75,7 @@ def search(hours: float) -> dict[str, float]:
 
 
 def compare(hours: float) -> dict[str, float]:
-    """The same windows by scikit-learn: all texts, their sparse matrix, the decision."""
+    """The same windows by scikit-learn: texts, sparse matrix, decision function."""
     svm = TfidfSvm().fit(load_action(ACTION).sentences)
     part = list(narrations(hours))
     svm.score(part[0])  # compile
@@ -103,7 +98,7 @@ def compare(hours: float) -> dict[str, float]:
 
 
 def reading(hours: float) -> dict[str, float]:
-    """Seconds to read WebVTT files of this much speech."""
+    """Seconds to read WebVTT files of ``hours`` of speech."""
     with tempfile.TemporaryDirectory(prefix="objectstates-") as folder:
         paths = []
         for narration in narrations(hours):
@@ -111,7 +106,11 @@ def reading(hours: float) -> dict[str, float]:
             write_webvtt(
                 path,
                 [
-                    Cue(*narration.times[[i, i + 9], [0, 1]], " ".join(narration.words[i : i + 10]))
+                    Cue(
+                        float(narration.times[i, 0]),
+                        float(narration.times[i + 9, 1]),
+                        " ".join(narration.words[i : i + 10]),
+                    )
                     for i in range(0, len(narration), 10)
                 ],
             )
@@ -123,7 +122,7 @@ def reading(hours: float) -> dict[str, float]:
 
 
 def in_a_process(function: Any, *args: Any) -> dict[str, float]:
-    """What a function returns, and the peak memory of a process that did nothing else."""
+    """Run a function in a process of its own; add the peak memory to its result."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_send, args=(theirs, function, args))

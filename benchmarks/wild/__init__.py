@@ -1,0 +1,1 @@
+"""Benchmarks of retrieval and discovery on simulated narrated videos."""

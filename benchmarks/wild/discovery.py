@@ -5,20 +5,19 @@ r"""The paper's Table 2: discovery in clips that narration found, wrong ones inc
         --clips 12 --seed 21 --out wild
     python -m benchmarks.wild.discovery wild --tasks drawer-open door-open
 
-Of the tasks that are sought, the detector learns from clips 000 to 005. All others become long
-videos with narration (`footage`, `narrated`), in which an arm idles, does one thing, idles, and
-does another; the opposite deed on the same kind of thing is among them. Two sets of clips are
-discovered in:
+For each of ``--tasks``, a detector is trained on clips 000 to 005. All other clips become long
+videos with narration (``footage.py``, ``narrated.py``): idle motion, an action, idle motion, and
+another action, such as the reverse on the same kind of object. Discovery runs on two sets:
 
 - ``retrieved``: the best window of each video gives a clip, and the best 20 are taken, as in
   section 5.3;
-- ``noisy``: all clips of best windows that are right, with so many of the best that are wrong,
-  up to three of a video, that these are 40 %.
+- ``noisy``: all right clips of best windows, and the best wrong ones, up to three per video, so
+  that 40 % are wrong.
 
-A clip is right that holds the middle of the action. ``right clips`` are scored in one table,
-labels of clips that were set aside included, as prediction gives them; ``clips answered`` are
-scored in another: all clips but those set aside, or without a labelling, wrong ones with 0.
-``curated`` is the joint model on the right clips alone: what perfect retrieval would give.
+A clip is right if it contains the middle of the action. One table scores the ``right clips``,
+including those rejected as outliers, with the labels that prediction gives them. Another scores the
+``clips answered``: all but rejected ones and those without a feasible labelling; wrong clips score
+0. ``curated`` is the joint model on the right clips alone, as with perfect retrieval.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.detector import TRAIN_CLIPS, trained
-from benchmarks.wild.footage import LongVideo, deal, span_truth, write_span
+from benchmarks.wild.footage import LongVideo, make_long_videos, span_truth, write_span
 from objectstates.base.storage import write_atomically
 from objectstates.data.corpus import Corpus
 from objectstates.data.truth import UnknownClipWarning, label_corpus, read_truth
@@ -55,11 +54,12 @@ WRONG = 0.4
 
 
 @dataclass(frozen=True)
-class Found:
-    """Clips of a task, the best first, and which of them are right.
+class RetrievedSets:
+    """Clips of a task by score, and which of them are right.
 
-    retrieved, noisy : the two sets of clips that are discovered in.
-    shown : how many videos show the action at all.
+    retrieved, noisy : the two sets that discovery runs on.
+    shown : number of videos that show the action.
+    chance : fraction of random clips that are right.
     """
 
     right: frozenset[str]
@@ -82,10 +82,12 @@ class Found:
         }
 
 
-def find_clips(videos: Sequence[LongVideo], task: str, seed: int) -> tuple[Found, list[Retrieved]]:
-    """Retrieve by narration; with the clips, each once."""
+def find_clips(
+    videos: Sequence[LongVideo], task: str, seed: int
+) -> tuple[RetrievedSets, list[Retrieved]]:
+    """Retrieve by narration; also the clips of both sets, without duplicates."""
     scorer = TfidfSvm().fit(load_action(task).sentences)
-    narrations = [video.spoken.narration for video in videos]
+    narrations = [video.narrated.narration for video in videos]
     by_name = {video.name: video for video in videos}
 
     def is_right(clip: Retrieved) -> bool:
@@ -97,7 +99,7 @@ def find_clips(videos: Sequence[LongVideo], task: str, seed: int) -> tuple[Found
     wrong = [clip for clip in more if not is_right(clip)]
     wrong = wrong[: round(WRONG / (1 - WRONG) * len(right))]
     clips = {_name(clip): clip for clip in (*best[:TOP], *right, *wrong)}
-    found = Found(
+    found = RetrievedSets(
         frozenset(_name(clip) for clip in right),
         tuple(_name(clip) for clip in best[:TOP]),
         tuple(_name(clip) for clip in sorted((*right, *wrong), key=lambda clip: -clip.score)),
@@ -112,17 +114,19 @@ def _name(clip: Retrieved) -> str:
 
 
 def _chance(videos: Sequence[LongVideo], task: str, seed: int, draws: int = 100) -> float:
-    """Share of clips anywhere in the videos that are right."""
+    """Fraction of random clips of the videos that are right."""
     rng = np.random.default_rng(seed)
     hits = []
     for video in videos:
-        for start in rng.uniform(-5, video.spoken.timeline.duration - 5, draws):
+        for start in rng.uniform(-5, video.narrated.timeline.duration - 5, draws):
             hits.append(span_truth(video, task, max(0.0, start), start + 20) is not None)
     return float(np.mean(hits))
 
 
-def film(videos: Sequence[LongVideo], task: str, clips: Sequence[Retrieved], folder: Path) -> None:
-    """Encode what was retrieved, truth beside it."""
+def write_retrieved(
+    videos: Sequence[LongVideo], task: str, clips: Sequence[Retrieved], folder: Path
+) -> None:
+    """Encode the retrieved clips, with ground truth beside them."""
     by_name = {video.name: video for video in videos}
     for clip in clips:
         video, path = by_name[clip.narration.name], folder / f"{_name(clip)}.mp4"
@@ -133,9 +137,9 @@ def film(videos: Sequence[LongVideo], task: str, clips: Sequence[Retrieved], fol
 
 
 def make_corpus(
-    found: Found, names: Sequence[str], detector: Path, folder: Path, processes: int
+    found: RetrievedSets, names: Sequence[str], detector: Path, folder: Path, processes: int
 ) -> Corpus:
-    """Ingest and label. In wrong clips, and outside the object's shot, nothing is right."""
+    """Ingest and label. In wrong clips, and outside the object's shot, all labels are negative."""
     spans = [ClipSpan(name, folder / f"{name}.mp4") for name in names]
     settings = IngestSettings(detector=f"fewshot:{detector}")
     corpus, _ = ingest(spans, settings, processes=processes)
@@ -159,13 +163,13 @@ def make_corpus(
     )
 
 
-def filmed(folder: Path, sought: Sequence[str]) -> dict[str, list[Path]]:
-    """All clips by task, but those that a detector learns from."""
+def clips_by_task(folder: Path, targets: Sequence[str]) -> dict[str, list[Path]]:
+    """All clips by task, without the detectors' training clips of the tasks ``targets``."""
     return {
         place.name: [
             path
             for path in sorted(place.glob("*.mp4"))
-            if place.name not in sought or int(path.stem[-3:]) not in TRAIN_CLIPS
+            if place.name not in targets or int(path.stem[-3:]) not in TRAIN_CLIPS
         ]
         for place in sorted(folder.iterdir())
         if place.is_dir()
@@ -174,8 +178,8 @@ def filmed(folder: Path, sought: Sequence[str]) -> dict[str, list[Path]]:
 
 def prepare(
     folder: Path, task: str, videos: Sequence[LongVideo], seed: int, work: Path, processes: int
-) -> tuple[Found, Corpus]:
-    """Everything up to the corpus, which is kept in ``work``: a second run finds it there."""
+) -> tuple[RetrievedSets, Corpus]:
+    """All steps up to the corpus, which is cached in ``work``."""
     place = work / f"{task}-{seed}"
     place.mkdir(parents=True, exist_ok=True)
     detector = work / f"{task}.npz"
@@ -184,14 +188,14 @@ def prepare(
     found, clips = find_clips(videos, task, seed)
     if (place / "corpus").exists():
         return found, Corpus.load(place / "corpus")
-    film(videos, task, clips, place)
+    write_retrieved(videos, task, clips, place)
     corpus = make_corpus(found, [_name(clip) for clip in clips], detector, place, processes)
     corpus.save(place / "corpus")
     return found, corpus
 
 
 def states_and_scores(corpus: Corpus, settings: MethodSettings) -> Evaluation:
-    """States alone, with the detector's scores."""
+    """The state model alone, with detection scores."""
     weight = settings.detection_weight
     model = settings.discovery(target="state", detection_weight=weight)
     return evaluate(model.fit(corpus).result_, corpus)
@@ -209,10 +213,10 @@ ROWS: dict[str, Callable[[Corpus, MethodSettings], Evaluation]] = {
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The scores of a set of clips by method, and what became of its clips.
+class Scores:
+    """Evaluation of a set of clips by method, and the numbers of rejected clips.
 
-    right : of the right clips alone. answered : of all clips that the method gives an answer for.
+    right : of the right clips alone. ``answered`` : of all clips that the method labels.
     """
 
     right: dict[str, Evaluation]
@@ -220,7 +224,7 @@ class Judged:
     rejection: dict[str, Any]
 
 
-def discover(corpus: Corpus, right: frozenset[str]) -> Judged:
+def evaluate_methods(corpus: Corpus, right: frozenset[str]) -> Scores:
     settings = MethodSettings()
     scores = {name: run(corpus, settings) for name, run in ROWS.items()}
     model = settings.discovery(reject="auto").fit(corpus)
@@ -230,7 +234,7 @@ def discover(corpus: Corpus, right: frozenset[str]) -> Judged:
     aside = {clip.clip for clip in model.set_aside_}
     gone = {clip.clip for clip in model.skipped_}
     answered = frozenset(corpus.clip_ids) - gone
-    return Judged(
+    return Scores(
         {name: _only(found, right) for name, found in scores.items()},
         {
             "joint": _only(scores["joint"], answered),
@@ -251,8 +255,8 @@ def _only(scores: Evaluation, clips: frozenset[str]) -> Evaluation:
     return Evaluation(tuple(row for row in scores.rows if row.clip in clips), (), 0.0)
 
 
-def show(title: str, judged: Sequence[Judged]) -> None:
-    """Print the tables of one task, or the means of several."""
+def show(title: str, judged: Sequence[Scores]) -> None:
+    """Print the tables of one task, or of the means of several."""
     right = {name: [part.right[name] for part in judged] for name in judged[0].right}
     print(to_markdown(method_table(title, [method_row(*row) for row in right.items()])))
     pairs = [("joint, rejecting", "joint"), ("curated", "joint, rejecting"), ("curated", "joint")]
@@ -274,12 +278,12 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=["drawer-open", "door-open"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--work", type=Path, help="keep clips and corpora here, and use those kept")
+    parser.add_argument("--work", type=Path, help="cache of clips and corpora")
     options = parser.parse_args()
     warnings.simplefilter("ignore", InfeasibleClipWarning)
     facts: dict[str, Any] = {}
-    every: dict[str, list[Judged]] = {"retrieved": [], "noisy": []}
-    videos = deal(filmed(options.folder, options.tasks), VIDEOS, options.seed)
+    every: dict[str, list[Scores]] = {"retrieved": [], "noisy": []}
+    videos = make_long_videos(clips_by_task(options.folder, options.tasks), VIDEOS, options.seed)
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
         for task in options.tasks:
@@ -290,7 +294,7 @@ def main() -> None:
             facts[task] = {"retrieval": found.facts}
             for kind, clips in (("retrieved", found.retrieved), ("noisy", found.noisy)):
                 part = corpus.select([n for n, c in enumerate(corpus.clip_ids) if c in clips])
-                judged = discover(part, found.right)
+                judged = evaluate_methods(part, found.right)
                 every[kind].append(judged)
                 facts[task][kind] = _facts(judged)
                 print(f"{kind}: {judged.rejection}")
@@ -301,7 +305,7 @@ def main() -> None:
     write_atomically(RESULTS / f"wild-{options.seed}.json", json.dumps(facts, indent=1) + "\n")
 
 
-def _facts(judged: Judged) -> dict[str, Any]:
+def _facts(judged: Scores) -> dict[str, Any]:
     def rows(scores: dict[str, Evaluation]) -> dict[str, Any]:
         return {name: [asdict(row) for row in found.rows] for name, found in scores.items()}
 

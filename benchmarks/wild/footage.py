@@ -1,9 +1,8 @@
-"""Long videos made of simulated clips, one after the other, and the spans of them that are wanted.
+"""Long videos made of concatenated simulated clips, and spans of them.
 
-Every simulated clip (the layout of `../shared/data/sim`) appears in one long video, whole: an arm
-that wanders idly, then a manipulation, then the arm again. So a span of a long video may show the
-action, or another one, or none, and may reach over a cut. Only spans that were retrieved are ever
-encoded.
+Every simulated clip (of ``benchmarks.simulated``) is in one long video: idle motion of an arm, an
+action, and idle motion again. So a span of a long video may show the action, another one, or none,
+and may contain a cut. Only retrieved spans are encoded.
 """
 
 from __future__ import annotations
@@ -18,14 +17,21 @@ from typing import Any
 import av
 import numpy as np
 
-from benchmarks.wild.narrated import Event, Rng, Timeline, WildVideo, hear, talk
+from benchmarks.wild.narrated import (
+    Event,
+    NarratedVideo,
+    Rng,
+    Timeline,
+    simulate_recognition,
+    simulate_speech,
+)
 
 FPS = 25
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A simulated clip, and where it begins in the long video, in frames."""
+    """A simulated clip, and its first frame in the long video."""
 
     task: str
     video: Path
@@ -39,21 +45,23 @@ class Shot:
 
 @dataclass(frozen=True, slots=True)
 class LongVideo:
-    """Shots in order, and what is said along them."""
+    """Shots in order, and the narration."""
 
     name: str
     shots: tuple[Shot, ...]
-    spoken: WildVideo
+    narrated: NarratedVideo
 
 
-def deal(clips: Mapping[str, Sequence[Path]], videos: int, seed: int) -> list[LongVideo]:
+def make_long_videos(
+    clips: Mapping[str, Sequence[Path]], videos: int, seed: int
+) -> list[LongVideo]:
     """Long videos with at most one shot of each task; every clip of a task is used once."""
     rng = np.random.default_rng(seed)
-    hands: list[list[Path]] = [[] for _ in range(videos)]
+    groups: list[list[Path]] = [[] for _ in range(videos)]
     for paths in clips.values():
-        for hand, clip in zip(rng.permutation(videos)[: len(paths)], paths, strict=True):
-            hands[hand].append(clip)
-    return [_long_video(f"long{n:03d}", hand, rng) for n, hand in enumerate(hands) if hand]
+        for n, clip in zip(rng.permutation(videos)[: len(paths)], paths, strict=True):
+            groups[n].append(clip)
+    return [_long_video(f"long{n:03d}", group, rng) for n, group in enumerate(groups) if group]
 
 
 def _long_video(name: str, clips: Sequence[Path], rng: Rng) -> LongVideo:
@@ -69,13 +77,13 @@ def _long_video(name: str, clips: Sequence[Path], rng: Rng) -> LongVideo:
         for shot in shots
     )
     timeline = Timeline("robot", events, firsts[-1] / FPS)
-    utterances = talk(timeline, rng)
-    heard = hear(name, utterances, rng)
-    return LongVideo(name, shots, WildVideo(timeline, tuple(utterances), heard))
+    utterances = simulate_speech(timeline, rng)
+    narration = simulate_recognition(name, utterances, rng)
+    return LongVideo(name, shots, NarratedVideo(timeline, tuple(utterances), narration))
 
 
 def write_span(video: LongVideo, start: float, end: float, path: Path) -> None:
-    """Encode what a long video shows between two moments."""
+    """Encode a span (seconds) of a long video."""
     first, last = round(start * FPS), min(round(end * FPS), video.shots[-1].last)
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=FPS, options={"crf": "18"})
@@ -83,26 +91,26 @@ def write_span(video: LongVideo, start: float, end: float, path: Path) -> None:
         stream.pix_fmt = "yuv420p"
         for shot in video.shots:
             if shot.last > first and shot.first < last:
-                for picture in _pictures(shot, first - shot.first, last - shot.first):
-                    container.mux(stream.encode(av.VideoFrame.from_ndarray(picture)))
+                for image in _frames(shot, first - shot.first, last - shot.first):
+                    container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
         container.mux(stream.encode())
 
 
-def _pictures(shot: Shot, first: int, last: int) -> list[Any]:
-    """Frames of a shot, counted from its beginning."""
+def _frames(shot: Shot, first: int, last: int) -> list[Any]:
+    """Frames ``[first, last)`` of a shot."""
     with av.open(str(shot.video)) as container:
-        pictures = []
+        images = []
         for number, frame in enumerate(container.decode(video=0)):
             if number >= last:
                 break
             if number >= first:
-                pictures.append(frame.to_ndarray(format="rgb24"))
-        return pictures
+                images.append(frame.to_ndarray(format="rgb24"))
+        return images
 
 
 def span_truth(video: LongVideo, task: str, start: float, end: float) -> dict[str, Any] | None:
-    """The truth of a span in the layout of the clips' own; None where the action's middle is not
-    in it. ``shot_s`` is when the object is in the picture at all.
+    """Ground truth of a span, in the format of the simulated clips; None unless the middle of the
+    action is in it. ``shot_s`` is the interval of the shot that shows the object.
     """
     first, last = round(start * FPS), min(round(end * FPS), video.shots[-1].last)
     for shot in video.shots:

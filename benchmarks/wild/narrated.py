@@ -1,10 +1,10 @@
-"""Long narrated videos that were never filmed: what happens when, and what is said meanwhile.
+"""Simulated narrations of long videos: a timeline of actions, utterances, and a transcript.
 
-A `Timeline` says which manipulations happen when; `talk` gives utterances along it, with idle
-stretches, small talk, remarks that name the object without the deed, and words said up to some
-seconds before or after the deed; `hear` turns utterances into the words that a recogniser would
-write, mistakes included. All of it comes from a seed. Whoever makes videos along the same timeline
-can show the deeds as frames and speak the utterances aloud.
+A `Timeline` lists the actions of a video with their times; `simulate_speech` gives utterances
+along it: other steps, small talk, remarks that name the object without the action, and mentions up
+to some seconds before or after an action. `simulate_recognition` turns them into a transcript with
+recognition errors. Everything is determined by a seed; ``footage.py`` makes videos along the same
+timelines.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happens in a video of ``duration`` seconds, in order."""
+    """The actions in a video of ``duration`` seconds, in order."""
 
     scene: str
     events: tuple[Event, ...]
@@ -53,29 +53,28 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Utterance:
-    """What is said at once, in seconds; ``deed`` is the action that it goes with, if any."""
+    """A sentence with its times in seconds; ``action`` is the one that it refers to, if any."""
 
     start: float
     end: float
     text: str
-    deed: str = ""
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How people speak.
+class SpeechStyle:
+    """Probabilities of the simulated speech.
 
-    announced : share of the deeds that are named before or while they are done; of the others,
-        ``told_after`` are named afterwards and the rest not at all.
-    lag : seconds at most between the words and the deed.
-    mentioned : chance that the object of an action is talked about elsewhere in the video.
-    promised : chance that an action of the scene is promised at the beginning, whether it comes
-        or not.
-    hesitations, dropped, misheard : shares of the words.
+    announced : that an action is named before or during it; of the others, a fraction
+        ``named_after`` is named afterwards and the rest not at all.
+    lag : seconds between mention and action, at most.
+    mentioned : that the object of an action is mentioned elsewhere in the video.
+    promised : that an action of the scene is promised at the start, whether it occurs or not.
+    hesitations, dropped, misheard : per word.
     """
 
     announced: float = 0.85
-    told_after: float = 0.6
+    named_after: float = 0.6
     lag: float = 6.0
     mentioned: float = 0.6
     promised: float = 0.05
@@ -86,8 +85,8 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class WildVideo:
-    """A made-up video: what happens, what is said, and what was understood of it."""
+class NarratedVideo:
+    """A simulated video: actions, utterances, and their transcript."""
 
     timeline: Timeline
     utterances: tuple[Utterance, ...]
@@ -99,14 +98,16 @@ def make_video(
     scene: str,
     seed: int,
     actions: Sequence[str] | None = None,
-    manner: Manner | None = None,
-) -> WildVideo:
-    """A video of a scene; ``actions`` are done in this order, or chosen from the seed."""
-    manner = manner or Manner()
+    style: SpeechStyle | None = None,
+) -> NarratedVideo:
+    """Simulate a video of a scene; ``actions`` in this order, or random ones."""
+    style = style or SpeechStyle()
     rng = np.random.default_rng([seed, *scene.encode()])
     timeline = make_timeline(scene, rng, actions)
-    utterances = talk(timeline, rng, manner)
-    return WildVideo(timeline, tuple(utterances), hear(name, utterances, rng, manner))
+    utterances = simulate_speech(timeline, rng, style)
+    return NarratedVideo(
+        timeline, tuple(utterances), simulate_recognition(name, utterances, rng, style)
+    )
 
 
 def make_timeline(
@@ -114,80 +115,82 @@ def make_timeline(
     rng: Rng,
     actions: Sequence[str] | None = None,
     *,
-    deed: tuple[float, float] = (3.0, 9.0),
-    idle: tuple[float, float] = (15.0, 60.0),
+    action_seconds: tuple[float, float] = (3.0, 9.0),
+    idle_seconds: tuple[float, float] = (15.0, 60.0),
 ) -> Timeline:
-    """Manipulations of a scene with idle stretches before, between and after them."""
+    """Actions of a scene, with idle intervals before, between and after them."""
     if actions is None:
         known = SCENES[scene][0]
         kept = [action for action in known if rng.random() < 0.7]  # not every video shows all
         actions = kept if len(known) <= 2 else [str(a) for a in rng.permutation(kept)]
-    time, events = float(rng.uniform(*idle)), []
+    time, events = float(rng.uniform(*idle_seconds)), []
     for action in actions:
-        end = time + float(rng.uniform(*deed))
+        end = time + float(rng.uniform(*action_seconds))
         events.append(Event(action, time, end))
-        time = end + float(rng.uniform(*idle))
+        time = end + float(rng.uniform(*idle_seconds))
     return Timeline(scene, tuple(events), time + 60.0)
 
 
-def talk(timeline: Timeline, rng: Rng, manner: Manner | None = None) -> list[Utterance]:
-    """What is said along a timeline, in order and never two things at once."""
-    manner = manner or Manner()
+def simulate_speech(
+    timeline: Timeline, rng: Rng, style: SpeechStyle | None = None
+) -> list[Utterance]:
+    """Utterances along a timeline, in order and without overlap."""
+    style = style or SpeechStyle()
     planned: list[tuple[float, str, str]] = []
     for event in timeline.events:
         speech = ACTIONS[event.action]
-        if rng.random() < manner.announced:
-            when = event.start - rng.uniform(0, manner.lag)
+        if rng.random() < style.announced:
+            when = event.start - rng.uniform(0, style.lag)
             planned.append((when, expand(_choose(speech.announced, rng), rng), event.action))
-        elif rng.random() < manner.told_after:
-            when = event.end + rng.uniform(0, manner.lag)
+        elif rng.random() < style.named_after:
+            when = event.end + rng.uniform(0, style.lag)
             planned.append((when, expand(_choose(speech.afterwards, rng), rng), event.action))
     for action in SCENES[timeline.scene][0]:
-        if rng.random() < manner.mentioned:
+        if rng.random() < style.mentioned:
             when = rng.uniform(0, timeline.duration)
             planned.append((when, expand(_choose(ACTIONS[action].mentioned, rng), rng), ""))
-        if rng.random() < manner.promised:
+        if rng.random() < style.promised:
             text = _choose(PROMISES, rng).replace("{summary}", SUMMARIES[action])
             planned.append((rng.uniform(0, 15), expand(text, rng), ""))
     time = float(rng.uniform(0, 3))
-    while time < timeline.duration:  # the rest of the time: other steps, small talk, silence
+    while time < timeline.duration:  # other steps, small talk, silence
         steps = SCENES[timeline.scene][1] if rng.random() < 0.6 else CHATTER
         planned.append((time, expand(_choose(steps, rng), rng), ""))
         time += float(rng.uniform(3, 14))
-    return _one_by_one(planned, timeline, rng, manner)
+    return _without_overlap(planned, timeline, rng, style)
 
 
-def _one_by_one(
-    planned: list[tuple[float, str, str]], timeline: Timeline, rng: Rng, manner: Manner
+def _without_overlap(
+    planned: list[tuple[float, str, str]], timeline: Timeline, rng: Rng, style: SpeechStyle
 ) -> list[Utterance]:
-    """Give each utterance its time. What would run into another's words is not said at all, unless
-    it is about a deed: those were planned first.
+    """Give each utterance its times; drop those that overlap an earlier one of ``planned``, in
+    which mentions of actions come first.
     """
-    pace = float(rng.uniform(*manner.words_per_second))
+    pace = float(rng.uniform(*style.words_per_second))
     said: list[Utterance] = []
-    for start, text, deed in planned:
-        start = max(0.0, start)
+    for time, text, action in planned:
+        start = max(0.0, time)
         end = start + len(split_words(text)) / pace
         if all(end <= other.start or start >= other.end for other in said):
-            said.append(Utterance(start, end, text, deed))
+            said.append(Utterance(start, end, text, action))
     return sorted(cue for cue in said if cue.start < timeline.duration)
 
 
-def hear(
-    name: str, utterances: Sequence[Utterance], rng: Rng, manner: Manner | None = None
+def simulate_recognition(
+    name: str, utterances: Sequence[Utterance], rng: Rng, style: SpeechStyle | None = None
 ) -> Narration:
-    """The words as a recogniser of speech would write them: no punctuation, and some mistakes."""
-    manner = manner or Manner()
+    """A transcript as by speech recognition: no punctuation, and some errors."""
+    style = style or SpeechStyle()
     rows = []
     for cue in utterances:
         words: list[str] = []
         for word in split_words(cue.text):
-            if rng.random() < manner.hesitations:
+            if rng.random() < style.hesitations:
                 words += _choose(HESITATIONS, rng).split()
-            if rng.random() < manner.dropped:
+            if rng.random() < style.dropped:
                 continue
             mistakes = MISHEARD.get(word, ())
-            wrong = bool(mistakes) and rng.random() < manner.misheard
+            wrong = bool(mistakes) and rng.random() < style.misheard
             words += _choose(mistakes, rng).split() if wrong else [word]
         if words:
             times = spread(cue.start, cue.end, words)

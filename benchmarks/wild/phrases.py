@@ -1,7 +1,7 @@
-"""What people in made-up videos say: ``{a|b}`` is one of the two, ``{a|}`` may be left out.
+"""Templates of simulated speech: ``{a|b}`` is one of the two, ``{a|}`` is optional.
 
-Worded apart from the sentences that classifiers learn from, though by the same people; a test sees
-to it that no five words in a row are shared.
+They are worded differently from the sentences that classifiers are trained on, though by the same
+authors; a test checks that no five consecutive words are in both.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 
 class Speech(NamedTuple):
-    """How an action is spoken of: announced or done, commented afterwards; and how people speak of
-    its object at other times, without the deed.
-    """
+    """Templates for an action: before or during it, after it, and of its object alone."""
 
     announced: tuple[str, ...]
     afterwards: tuple[str, ...]

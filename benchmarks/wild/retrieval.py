@@ -1,10 +1,10 @@
-"""How well narrations tell where a manipulation is: ``python -m benchmarks.wild.retrieval``.
+"""Precision of retrieval by narration: ``python -m benchmarks.wild.retrieval``.
 
-Made-up narrations of long videos (see `benchmarks.wild.narrated`), the 20 best clips of each
-action, and the share of them in which the action's middle really falls: for the paper's classifier,
-for the same on sentence vectors, for nothing but a phrase, for clips chosen blindly, and for clips
-around the words that do go with the deed, which is the best that words can do. All classifiers
-learn from the sentences in the package; none was trained on the phrases of these videos.
+On simulated narrations (`benchmarks.wild.narrated`), the 20 best clips of each action, and the
+fraction of them that contain the middle of the action: for the paper's classifier, an SVM on
+sentence embeddings, the similarity to a phrase, random clips (chance), and clips around the true
+mentions of the action (ceiling). Classifiers are trained on the package's sentences, which share no
+phrases with these narrations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.wild.narrated import WildVideo, make_video
+from benchmarks.wild.narrated import NarratedVideo, make_video
 from benchmarks.wild.phrases import SCENES
 from objectstates.base.errors import MissingExtraError
 from objectstates.cli.output import make_table, print_table
@@ -32,8 +32,8 @@ RESULTS = Path(__file__).parents[1] / "results"
 AFTER, BEFORE = 15.0, 5.0
 
 
-class Remembering:
-    """An encoder that computes each text once: all actions of a scene share its windows."""
+class CachingEncoder:
+    """Embeds each text once: all actions of a scene have the same windows."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         self._encoder = encoder
@@ -45,12 +45,12 @@ class Remembering:
         return np.stack([self._known[text] for text in texts])
 
 
-def make_videos(scene: str, count: int, seed: int) -> list[WildVideo]:
+def make_videos(scene: str, count: int, seed: int) -> list[NarratedVideo]:
     return [make_video(f"{scene}{i:03d}", scene, 1000 * seed + i) for i in range(count)]
 
 
-def precision(videos: Sequence[WildVideo], action: str, scorer: Scorer, top: int = 20) -> float:
-    """Share of the retrieved clips that hold the middle of the action."""
+def precision(videos: Sequence[NarratedVideo], action: str, scorer: Scorer, top: int = 20) -> float:
+    """Fraction of the retrieved clips that contain the middle of the action."""
     truth = {video.narration.name: video.timeline for video in videos}
     clips = retrieve([v.narration for v in videos], scorer, top=top, before=BEFORE, after=AFTER)
     hits = [
@@ -61,9 +61,9 @@ def precision(videos: Sequence[WildVideo], action: str, scorer: Scorer, top: int
     return float(np.mean(hits))
 
 
-def ceiling(videos: Sequence[WildVideo], action: str) -> float:
-    """The same for clips around words that do go with the deed: some are said too late after it,
-    and no reader of words could do better.
+def ceiling(videos: Sequence[NarratedVideo], action: str) -> float:
+    """The same for clips around the true mentions, the best that text allows: some mentions come
+    too late after the action.
     """
     hits = [
         any(
@@ -72,13 +72,13 @@ def ceiling(videos: Sequence[WildVideo], action: str) -> float:
         )
         for video in videos
         for said in video.utterances
-        if said.deed == action
+        if said.action == action
     ]
     return float(np.mean(hits))
 
 
-def chance(videos: Sequence[WildVideo], action: str, seed: int = 0) -> float:
-    """The same for a clip anywhere in any of the videos."""
+def chance(videos: Sequence[NarratedVideo], action: str, seed: int = 0) -> float:
+    """The same for random clips of the videos."""
     rng = np.random.default_rng(seed)
     hits = 0
     for video in videos:
@@ -97,9 +97,9 @@ def measure(count: int, seed: int, top: int) -> dict[str, dict[str, float]]:
         "tfidf": lambda action: TfidfSvm().fit(load_action(action).sentences)
     }
     try:
-        encoder = Remembering(SentenceEncoder())
+        encoder = CachingEncoder(SentenceEncoder())
     except MissingExtraError as problem:
-        print(f"without sentence vectors: {problem}")
+        print(f"without sentence embeddings: {problem}")
     else:
         scorers["vectors"] = lambda action: EmbeddingSvm(encoder).fit(load_action(action).sentences)
         scorers["phrase"] = lambda action: PhraseMatcher(encoder, load_action(action).phrase)

@@ -1,19 +1,19 @@
-"""Made-up narrations: what the benchmark of retrieval rests on."""
+"""Simulated narrations, the data of the retrieval benchmark."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from benchmarks.wild.narrated import Manner, expand, make_timeline, make_video, talk
+from benchmarks.wild.narrated import SpeechStyle, expand, make_timeline, make_video, simulate_speech
 from benchmarks.wild.phrases import ACTIONS, CHATTER, PROMISES, SCENES, SUMMARIES
 from benchmarks.wild.retrieval import ceiling, chance, make_videos, precision
-from objectstates.narration.text_classifier import TfidfSvm
 from objectstates.narration.sentences import action_names, load_action
+from objectstates.narration.text_classifier import TfidfSvm
 from objectstates.narration.transcript import tokens
 
 
-def test_the_same_seed_says_the_same():
+def test_the_same_seed_gives_the_same_narration():
     one, two, other = (make_video("v", "robot", seed) for seed in (4, 4, 5))
     assert one.narration.words == two.narration.words
     assert (one.timeline, one.utterances) == (two.timeline, two.utterances)
@@ -21,7 +21,7 @@ def test_the_same_seed_says_the_same():
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_deeds_and_words_are_in_order_and_apart(scene):
+def test_actions_and_utterances_are_in_order_without_overlap(scene):
     for seed in range(20):
         video = make_video("v", scene, seed)
         spans = [(e.start, e.end) for e in video.timeline.events]
@@ -33,30 +33,30 @@ def test_deeds_and_words_are_in_order_and_apart(scene):
         assert (np.diff(starts) >= 0).all()
 
 
-def test_a_deed_is_named_within_the_lag():
+def test_an_action_is_named_within_the_lag():
     rng = np.random.default_rng(0)
     for _ in range(30):
         timeline = make_timeline("kitchen", rng, ["open-fridge", "close-fridge"])
-        manner = Manner(announced=1.0, lag=6.0)
+        style = SpeechStyle(announced=1.0, lag=6.0)
         for event in timeline.events:
-            said = [u for u in talk(timeline, rng, manner) if u.deed == event.action]
+            said = [u for u in simulate_speech(timeline, rng, style) if u.action == event.action]
             assert len(said) == 1
             assert event.start - 6 <= said[0].start <= event.start
 
 
 def test_mistakes_of_recognition_are_as_many_as_asked_for():
-    clean = Manner(hesitations=0, dropped=0, misheard=0)
-    video = make_video("v", "robot", 1, manner=clean)
+    clean = SpeechStyle(hesitations=0, dropped=0, misheard=0)
+    video = make_video("v", "robot", 1, style=clean)
     assert tokens(" ".join(video.narration.words)) == tokens(
         " ".join(u.text for u in video.utterances)
     )
-    half = make_video("v", "robot", 1, manner=Manner(hesitations=0, dropped=0.5, misheard=0))
+    half = make_video("v", "robot", 1, style=SpeechStyle(hesitations=0, dropped=0.5, misheard=0))
     ratio = len(half.narration) / len(video.narration)
     assert 0.4 < ratio < 0.6
 
 
-def test_what_is_said_was_not_learned():
-    """No five words in a row are both in a sentence of ours and in what these videos say."""
+def test_training_sentences_and_simulated_speech_share_no_phrase():
+    """No five consecutive words are both in a training sentence and in the simulated speech."""
 
     def runs(texts):
         lists = [tokens(text) for text in texts]
@@ -72,10 +72,13 @@ def test_what_is_said_was_not_learned():
     assert not learned & said
 
 
-def test_the_paper_s_classifier_finds_what_chance_does_not():
-    videos = make_videos("coffee", 40, seed=7)
+def test_the_paper_s_classifier_is_far_better_than_chance():
     scorer = TfidfSvm().fit(load_action("pour-coffee").sentences)
-    found = precision(videos, "pour-coffee", scorer)
-    assert found >= 0.7
-    assert found > chance(videos, "pour-coffee") + 0.5
-    assert ceiling(videos, "pour-coffee") > 0.8
+    scores = []
+    for seed in range(4):
+        videos = make_videos("coffee", 40, seed)
+        found = precision(videos, "pour-coffee", scorer)
+        scores.append((found, chance(videos, "pour-coffee"), ceiling(videos, "pour-coffee")))
+    found, by_chance, best = np.mean(scores, axis=0)
+    assert found > by_chance + 0.5
+    assert best > 0.8

@@ -1,4 +1,4 @@
-"""Long videos made of short ones: what the benchmark of discovery in the wild rests on."""
+"""Long videos made of short ones, the data of the benchmark of discovery."""
 
 import json
 from itertools import pairwise
@@ -7,8 +7,8 @@ import av
 import numpy as np
 import pytest
 
-from benchmarks.wild.discovery import WRONG, discover, filmed, find_clips
-from benchmarks.wild.footage import FPS, deal, span_truth, write_span
+from benchmarks.wild.discovery import WRONG, clips_by_task, evaluate_methods, find_clips
+from benchmarks.wild.footage import FPS, make_long_videos, span_truth, write_span
 from objectstates.data.corpus import Corpus
 from objectstates.data.synthetic import synthetic_corpus
 
@@ -52,17 +52,17 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def videos(folder):
-    return deal(filmed(folder, ["drawer-open"]), 8, seed=3)
+    return make_long_videos(clips_by_task(folder, ["drawer-open"]), 8, seed=3)
 
 
-def test_clips_that_a_detector_learns_from_are_not_shown(folder):
-    counts = {task: len(paths) for task, paths in filmed(folder, ["drawer-open"]).items()}
+def test_training_clips_of_the_detector_are_left_out(folder):
+    counts = {task: len(paths) for task, paths in clips_by_task(folder, ["drawer-open"]).items()}
     assert counts == {"drawer-open": 3, "drawer-close": 9, "door-open": 9}
 
 
 def test_every_clip_is_in_one_long_video_and_a_task_in_each_at_most_once(folder):
-    clips = {task: paths[:6] for task, paths in filmed(folder, []).items()}
-    videos = deal(clips, 8, seed=3)
+    clips = {task: paths[:6] for task, paths in clips_by_task(folder, []).items()}
+    videos = make_long_videos(clips, 8, seed=3)
     shots = [shot for video in videos for shot in video.shots]
     assert sorted(shot.video for shot in shots) == sorted(p for ps in clips.values() for p in ps)
     for video in videos:
@@ -72,17 +72,17 @@ def test_every_clip_is_in_one_long_video_and_a_task_in_each_at_most_once(folder)
 
 def test_more_clips_of_a_task_than_videos_are_refused(folder):
     with pytest.raises(ValueError, match="zip"):
-        deal(filmed(folder, []), 8, seed=3)
+        make_long_videos(clips_by_task(folder, []), 8, seed=3)
 
 
 @pytest.fixture
 def long(folder):
-    one = {task: filmed(folder, [])[task][:1] for task in TASKS[:2]}
-    (video,) = (video for video in deal(one, 1, seed=0))
+    one = {task: clips_by_task(folder, [])[task][:1] for task in TASKS[:2]}
+    (video,) = (video for video in make_long_videos(one, 1, seed=0))
     return video
 
 
-def test_a_span_shows_what_the_long_video_shows_then(long, tmp_path):
+def test_a_span_has_the_frames_of_the_long_video(long, tmp_path):
     write_span(long, 8.0, 16.0, tmp_path / "span.mp4")
     with av.open(str(tmp_path / "span.mp4")) as container:
         frames = [frame.to_ndarray(format="gray") for frame in container.decode(video=0)]
@@ -95,9 +95,10 @@ def test_a_span_shows_what_the_long_video_shows_then(long, tmp_path):
     assert np.abs(np.diff(shown)).argmax() == 99  # the cut, to a frame
 
 
-def test_truth_moves_with_the_span(long):
+def test_ground_truth_is_relative_to_the_span(long):
     second = long.shots[1]
     truth = span_truth(long, second.task, 8.0, 28.0)
+    assert truth is not None
     assert truth["n_frames"] == 400  # 20 s were asked for; the video ends after 16
     assert truth["shot_s"] == [4.0, 16.0]
     assert truth["action_interval_s"] == [9.0, 11.0]
@@ -116,7 +117,9 @@ def test_a_span_without_the_middle_of_the_action_is_wrong(long):
 
 
 def test_two_fifths_of_the_noisy_clips_are_wrong_and_the_best_of_their_kind(folder):
-    many = deal({task: paths[:9] for task, paths in filmed(folder, []).items()}, 12, seed=5)
+    many = make_long_videos(
+        {task: paths[:9] for task, paths in clips_by_task(folder, []).items()}, 12, seed=5
+    )
     found, clips = find_clips(many, "drawer-open", seed=0)
     names = {f"{clip.narration.name}-{clip.start:05.1f}" for clip in clips}
     assert names == set(found.retrieved) | set(found.noisy)
@@ -134,7 +137,7 @@ def test_wrong_clips_count_only_among_those_answered():
     clips = [*synthetic_corpus(10, seed=1, noise=0.3)]
     corpus = Corpus.from_clips(clips)
     right = frozenset(clip.id for clip in clips[:7])
-    judged = discover(corpus, right)
+    judged = evaluate_methods(corpus, right)
     for scores in judged.right.values():
         assert {row.clip for row in scores.rows} == right
     assert len(judged.answered["joint"].rows) == 10

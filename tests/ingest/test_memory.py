@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ingest import peak_memory
-from objectstates.data.corpus_io import read_header
+from objectstates.data.corpus_io import ARTEFACT
 from tests.video.videos import write_video
 
 FPS = 5
@@ -27,7 +27,7 @@ def trembling(folder: Path, seconds: int) -> Path:
 
 
 def feature_bytes(corpus: Path) -> int:
-    header = read_header(corpus)
+    header = ARTEFACT.read_header(corpus)
     return sum(4 * t["rows"] * t["feature_size"] for t in (header["tracklets"], header["chunks"]))
 
 

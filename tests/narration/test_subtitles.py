@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from objectstates.base.errors import NarrationError
 from objectstates.narration.subtitles import (
     SUFFIXES,
+    NarrationReader,
     find_narrations,
     read_narration,
-    read_narrations,
     write_webvtt,
 )
 from objectstates.narration.transcript import Cue
@@ -168,14 +168,8 @@ def test_any_encoding(read, encoding):
         ("untimed.txt", b"just some text"),
     ],
 )
-def test_what_cannot_be_read_is_named_and_passed_over(tmp_path, name, content):
+def test_unreadable_files_are_named(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
-    (tmp_path / "good.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nhello\n")
-    problems: list[str] = []
-    found = list(read_narrations(find_narrations([tmp_path]), problems=problems))
-    assert [narration.name for narration in found] == ["good"]
-    assert len(problems) == 1
-    assert name in problems[0]
     with pytest.raises(NarrationError, match=name):
         read_narration(tmp_path / name)
 
@@ -185,7 +179,8 @@ def test_a_narration_belongs_to_the_video_of_its_name(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nhello\n")
     paths = sorted(tmp_path.glob("*.vtt"))
-    found = list(read_narrations(paths, tmp_path / "far"))
+    reader = NarrationReader(tmp_path / "far")
+    found = [reader.read(path) for path in paths]
     assert [n.name for n in found] == ["a", "b", "c"]
     assert [n.video for n in found] == [tmp_path / "a.mp4", tmp_path / "far" / "b.mkv", None]
 

@@ -10,7 +10,7 @@ import pytest
 
 from objectstates.base.errors import SettingError, VideoError
 from objectstates.ingest.pipeline import IngestSettings, ingest
-from objectstates.narration import write_webvtt
+from objectstates.narration.subtitles import write_webvtt
 from objectstates.parallel import ray_pool
 from objectstates.parallel.pool import run_all
 from objectstates.video.clip_list import find_clips

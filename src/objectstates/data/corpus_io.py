@@ -157,17 +157,12 @@ def _write(
         raise CorpusError(f"{path}: there are {done} features for {len(table.start)} {table.kind}s")
 
 
-def read_header(path: Path) -> dict[str, Any]:
-    """The JSON header: what a corpus holds, without reading its tables."""
-    return ARTEFACT.read_header(path)
-
-
 def read_tables(path: Path, kind: type[Corpus], *, features: bool = True) -> Corpus:
     """Read the corpus folder ``path`` as an object of class ``kind``.
 
     features : whether to read them too (`StoredFeatures` reads them later); else their size is 0.
     """
-    header = read_header(path)
+    header = ARTEFACT.read_header(path)
     try:
         return _read(path, header, kind, features)
     except CorpusError as problem:
@@ -181,23 +176,14 @@ def read_tables(path: Path, kind: type[Corpus], *, features: bool = True) -> Cor
 def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool) -> Corpus:
     with _Table(path / "clips.parquet") as clips:
         ids = clips.required("clip").to_pylist()
-        videos = clips.optional("video", [None] * len(ids))
-        starts = clips.optional("start", [None] * len(ids))
-        ends = clips.optional("end", [None] * len(ids))
+        videos, starts, ends = (clips.optional(name) for name in ("video", "start", "end"))
     spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
     with _Table(path / "tracklets.parquet") as table:
         tracklets = _read_tracklets(table, ids, features and _has_features(header, "tracklets"))
     with _Table(path / "chunks.parquet") as table:
         chunks = _read_chunks(table, ids, features and _has_features(header, "chunks"))
-    return kind(
-        tuple(ids),
-        tracklets,
-        chunks,
-        tuple(videos),
-        tuple(spans),
-        header.get("info") or {},
-        _read_arrays(path / ARRAYS),
-    )
+    info, arrays = header.get("info") or {}, _read_arrays(path / ARRAYS)
+    return kind(tuple(ids), tracklets, chunks, tuple(videos), tuple(spans), info, arrays)
 
 
 class StoredFeatures:
@@ -326,9 +312,9 @@ class _Table:
         self._require(name)
         return self.column(name)
 
-    def optional(self, name: str, default: list[Any]) -> list[Any]:
+    def optional(self, name: str) -> list[Any]:
         column = self.column(name)
-        return default if column is None else list(column.to_pylist())
+        return [None] * self.n_rows if column is None else list(column.to_pylist())
 
     def numbers(
         self, name: str, default: Array | None = None, missing: float | None = None
@@ -336,7 +322,7 @@ class _Table:
         """A column as float64; nulls and NaN become ``missing``, or raise if that is None."""
         column = self.required(name) if default is None else self.column(name)
         if column is None:
-            return default if default is not None else np.empty(0)
+            return np.asarray(default)
         try:
             values = column.cast(pa.float64())
         except pa.ArrowException as problem:
@@ -378,30 +364,24 @@ class _Table:
         return np.stack(columns, axis=1).astype(np.float64), offsets_of(counts)
 
     def features(self) -> Array:
-        """The features (n, d) as float32, copied per row group, so they are in memory once."""
-        self._require("feature")
-        features: Array | None = None
+        """The features (n, d) as float32, copied in batches, so they are in memory once."""
+        features = np.empty((self.n_rows, self.feature_size()), np.float32)
         done = 0
         for batch in self._file.iter_batches(_MAX_GROUP_ROWS, columns=["feature"]):
-            rows = self._feature_rows(
-                batch.column(0), None if features is None else features.shape[1]
-            )
-            if features is None:
-                features = np.empty((self.n_rows, rows.shape[1]), np.float32)
+            rows = self._feature_rows(batch.column(0), features.shape[1])
             features[done : done + len(rows)] = rows
             done += len(rows)
-        if features is None:  # no rows: the size is in the schema
-            kind = self._file.schema_arrow.field("feature").type
-            size = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
-            return np.empty((0, size), np.float32)
         return features
 
     def feature_size(self) -> int:
-        """The dimension of the features; 0 for a table without rows."""
+        """The dimension of the features: from the schema, or from the first row."""
         self._require("feature")
+        kind = self._file.schema_arrow.field("feature").type
+        if pa.types.is_fixed_size_list(kind):
+            return int(kind.list_size)
         for batch in self._file.iter_batches(1, columns=["feature"]):
-            return int(self._feature_rows(batch.column(0), None).shape[1])
-        return 0
+            return len(batch.column(0).to_pylist()[0] or ())
+        return 1
 
     def group_offsets(self) -> Array:
         """The first row of each row group, and the number of rows, (groups + 1,)."""
@@ -416,12 +396,10 @@ class _Table:
             raise CorpusError(f"{self.path}: column feature cannot be read: {problem}") from problem
         return np.concatenate([self._feature_rows(chunk, size) for chunk in column.chunks])
 
-    def _feature_rows(self, column: Any, size: int | None) -> Array:
+    def _feature_rows(self, column: Any, size: int) -> Array:
+        if column.null_count:
+            raise CorpusError(f"{self.path}: some rows have no feature")
         try:
-            if column.null_count:
-                raise CorpusError(f"{self.path}: some rows have no feature")
-            if size is None:
-                size = len(column[0])
             column = column.cast(pa.list_(pa.float32(), size))
             return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(-1, size)
         except (pa.ArrowException, TypeError, ValueError) as problem:

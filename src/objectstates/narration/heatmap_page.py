@@ -95,13 +95,9 @@ def shades(heat: Floats, low: float, high: float) -> list[int]:
 
 def colour(shade: int) -> str:
     """CSS colour of a shade: blue, nearly white, red."""
-    place = 2 * shade / (_SHADES - 1)
-    first, second = (_COLD, _MIDDLE) if place < 1 else (_MIDDLE, _HOT)
-    mixed = [
-        round(a + (b - a) * (place % 1 if place < 2 else 1))
-        for a, b in zip(first, second, strict=True)
-    ]
-    return "#" + "".join(f"{part:02x}" for part in mixed)
+    stops = [0, (_SHADES - 1) / 2, _SHADES - 1]
+    channels = [np.interp(shade, stops, c) for c in zip(_COLD, _MIDDLE, _HOT, strict=True)]
+    return "#" + "".join(f"{round(float(channel)):02x}" for channel in channels)
 
 
 def make_card(rank: int, clip: Retrieved, word_shades: list[int], page: Path) -> Card:

@@ -192,8 +192,9 @@ def retrieve_from_files(
     for outcome in outcomes:
         if outcome.value is None:
             raise NarrationError(f"narrations could not be searched: {outcome.failure}")
-        problems += outcome.value.problems
-        for path, found in outcome.value.videos:
+        videos_of_task, problems_of_task = outcome.value
+        problems += problems_of_task
+        for path, found in videos_of_task:
             ranking.add(found)
             paths[found[0].narration] = path
     clips, reader = ranking.clips(), NarrationReader(videos)
@@ -202,21 +203,15 @@ def retrieve_from_files(
     return [replace(clip, narration=narrations[paths[clip.narration]]) for clip in clips], problems
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Result of one task: files with their clips, and messages about unreadable files."""
-
-    videos: list[tuple[Path, list[Retrieved]]]
-    problems: list[str]
-
-
 class _FileSearch:
-    """Worker of `retrieve_from_files`."""
+    """Worker of `retrieve_from_files`: files with their clips, and messages about the others."""
 
     def __init__(self, search: Search, videos: Path | None) -> None:
         self._search, self._reader = search, NarrationReader(videos)
 
-    def __call__(self, files: Sequence[Path], tick: Tick) -> _Part:
+    def __call__(
+        self, files: Sequence[Path], tick: Tick
+    ) -> tuple[list[tuple[Path, list[Retrieved]]], list[str]]:
         ranking, problems, paths = Ranking(self._search.top), list[str](), dict[Narration, Path]()
         for path in files:
             try:
@@ -229,7 +224,7 @@ class _FileSearch:
             ranking.add([replace(clip, narration=without_words) for clip in found])
             paths[without_words] = path
             tick(1)
-        return _Part([(paths[found[0].narration], found) for found in ranking.videos()], problems)
+        return [(paths[found[0].narration], found) for found in ranking.videos()], problems
 
 
 def write_clips(path: Path, clips: Sequence[Retrieved]) -> None:

@@ -7,16 +7,16 @@ repeats from the previous one are dropped. Words without times divide the durati
 
 from __future__ import annotations
 
-import codecs
 import html
 import json
 import math
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pysubs2
 
@@ -88,25 +88,6 @@ def find_narrations(paths: Iterable[str | Path]) -> list[Path]:
     return list(found)
 
 
-def read_narrations(
-    paths: Iterable[Path], videos: Path | None = None, problems: list[str] | None = None
-) -> Iterator[Narration]:
-    """Read files one by one, as `NarrationReader` does.
-
-    problems : receives messages about unreadable files, which are left out; if None, they raise.
-    """
-    reader = NarrationReader(videos)
-    for path in paths:
-        try:
-            narration = reader.read(path)
-        except NarrationError as problem:
-            if problems is None:
-                raise
-            problems.append(str(problem))
-            continue
-        yield narration
-
-
 class NarrationReader:
     """Reads files and finds their videos: in the same folder, or anywhere below ``videos``."""
 
@@ -157,13 +138,8 @@ def _stamp(seconds: float) -> str:
 
 def decode(data: bytes) -> str:
     """Decode text: by its byte order mark, else UTF-16, UTF-8 or Windows-1252 by trial."""
-    for mark, encoding in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF32_LE, "utf-32-le"),
-        (codecs.BOM_UTF32_BE, "utf-32-be"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
+    for encoding in ("utf-8", "utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"):
+        mark = "\ufeff".encode(encoding)
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, errors="replace")
     head = data[:4000]
@@ -171,10 +147,8 @@ def decode(data: bytes) -> str:
         encoding = "utf-16-be" if head[:200:2].count(0) > head[1:200:2].count(0) else "utf-16-le"
         return data.decode(encoding, errors="replace")
     for encoding in ("utf-8", "cp1252"):
-        try:
+        with suppress(UnicodeDecodeError):
             return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
     return data.decode("latin-1")
 
 
@@ -183,7 +157,6 @@ def decode(data: bytes) -> str:
 
 def _read_subtitles(text: str) -> Iterator[TimedWord]:
     """All formats of pysubs2, detected by content, since suffixes are often wrong."""
-    options: dict[str, Any] = {"keep_html_tags": True}
     if text.lstrip("\ufeff \t\r\n").startswith("WEBVTT"):
         kind: str | None = "vtt"
     elif "[Script Info]" in text or "[Events]" in text:
@@ -193,7 +166,7 @@ def _read_subtitles(text: str) -> Iterator[TimedWord]:
     # pysubs2 takes any line with two times for the head of a cue.
     text = _INLINE_TIME.sub(lambda found: _inline(_seconds(*found.groups())), text)
     try:
-        events = pysubs2.SSAFile.from_string(text, format_=kind, **options).events
+        events = pysubs2.SSAFile.from_string(text, format_=kind, keep_html_tags=True).events
     except Exception as problem:  # pysubs2 raises errors of any type for malformed files
         raise NarrationError(
             f"these subtitles cannot be parsed ({type(problem).__name__}: {problem}); "
@@ -226,10 +199,7 @@ def _read_json3(text: str) -> Iterator[TimedWord]:
     for event in events:
         if not isinstance(event, dict) or not isinstance(event.get("segs"), list):
             continue
-        start, length = (
-            _milliseconds(event.get("tStartMs")),
-            _milliseconds(event.get("dDurationMs")),
-        )
+        start, length = (_milliseconds(event.get(key)) for key in ("tStartMs", "dDurationMs"))
         pieces = []
         for piece in event["segs"]:
             if isinstance(piece, dict) and isinstance(piece.get("utf8"), str):
@@ -307,9 +277,10 @@ _READERS = {".json": _read_json3, ".json3": _read_json3, ".txt": _read_text}
 def _words_of(cues: Sequence[Cue]) -> Iterator[TimedWord]:
     """The words of cues in order of time, without those repeated by scrolling."""
     ordered = sorted((cue for cue in cues if cue.text.strip()), key=lambda cue: cue.start)
+    starts = [*(cue.start for cue in ordered), math.inf]
     shown: list[str] = []  # words of the previous cue
     until = -math.inf
-    for cue, later in zip(ordered, _next_starts(ordered), strict=True):
+    for cue in ordered:
         lines = [_timed_line(line) for line in _LINE_BREAK.split(cue.text)]
         lines = [line for line in lines if line]
         flat = [word for line in lines for word in line]
@@ -319,19 +290,10 @@ def _words_of(cues: Sequence[Cue]) -> Iterator[TimedWord]:
         repeated = 0
         if cue.start <= until + _SCROLL_GAP:
             repeated = _repeated(shown, words, [len(line) for line in lines])
+        later = starts[bisect_right(starts, cue.start)]  # the next cue
         end = min(max(cue.end, cue.start), later)
         yield from _with_times(flat[repeated:], cue.start, end)
         shown, until = words, max(until, cue.end)
-
-
-def _next_starts(ordered: Sequence[Cue]) -> list[float]:
-    """For each cue, the start of the next cue that starts later."""
-    later, starts = math.inf, []
-    for cue, following in zip(reversed(ordered), [None, *reversed(ordered)], strict=False):
-        if following is not None and following.start > cue.start:
-            later = following.start
-        starts.append(later)
-    return starts[::-1]
 
 
 def _repeated(shown: list[str], words: list[str], lines: list[int]) -> int:

@@ -16,7 +16,7 @@ from objectstates.video.source import IMAGE_SUFFIXES, Image, VideoInfo, as_video
 
 
 class ImageFolder:
-    """A folder of images as a `source.Source`; the number of an image over the rate is its time."""
+    """A folder of images; the time of an image is its number divided by the rate."""
 
     def __init__(self, folder: Path, fps: float) -> None:
         with as_video_error(folder):
@@ -37,10 +37,12 @@ class ImageFolder:
         self.info = VideoInfo(folder, width, height, self._images[-1][0] + 1 / fps, fps)
 
     def timed(self, start: float) -> Iterator[tuple[float, str]]:
+        """Names in order of time, from at least one before ``start`` on."""
         begin = bisect_left(self._images, start, key=lambda image: image[0])
         yield from self._images[max(0, begin - 1) :]
 
     def image(self, content: str, size: tuple[int, int]) -> Image | None:
+        """The RGB image at the given width and height; None, and a problem, if unreadable."""
         rgb = self._load(content)
         if rgb is None:
             self._unreadable.append(content)

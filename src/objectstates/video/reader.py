@@ -13,25 +13,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from objectstates.base.errors import SettingError, VideoError
 from objectstates.video.image_folder import ImageFolder, image_series
-from objectstates.video.source import (
-    IMAGE_SUFFIXES,
-    VIDEO_SUFFIXES,
-    Image,
-    Source,
-    VideoInfo,
-    as_video_error,
-)
+from objectstates.video.source import VIDEO_SUFFIXES, Image, VideoInfo, as_video_error
 from objectstates.video.video_file import VideoFile
 
 __all__ = [
-    "IMAGE_SUFFIXES",
     "VIDEO_SUFFIXES",
     "EmptySpanError",
     "Frame",
@@ -43,7 +35,7 @@ __all__ = [
     "read_frames",
 ]
 
-T = TypeVar("T")
+Timed = tuple[float, Any]  # the time of a frame, and what its pixels are made from
 
 
 class EmptySpanError(VideoError):
@@ -109,7 +101,7 @@ class Reading:
 
     def __init__(
         self,
-        source: Source[Any],
+        source: VideoFile | ImageFolder,
         span: tuple[float, float],
         fps: float | None,
         max_side: int | None,
@@ -164,7 +156,7 @@ class Reading:
         self.close()
 
 
-def _through(frames: Iterator[tuple[float, T]], end: float) -> Iterator[tuple[float, T]]:
+def _through(frames: Iterable[Timed], end: float) -> Iterator[Timed]:
     """Stop after the first frame at or past ``end``: resampling compares with the next one."""
     for frame in frames:
         yield frame
@@ -172,14 +164,14 @@ def _through(frames: Iterator[tuple[float, T]], end: float) -> Iterator[tuple[fl
             return
 
 
-def _sample(frames: Iterator[tuple[float, T]], fps: float) -> Iterator[tuple[float, T]]:
+def _sample(frames: Iterable[Timed], fps: float) -> Iterator[Timed]:
     """Keep the frames that are nearest to some tick ``k / fps``; on ties, the earlier.
 
     A frame is nearest to the ticks up to half-way to the next frame, so one frame is buffered.
     The microsecond makes ties independent of the rounding of timestamps.
     """
     passed = -1  # the last tick whose frame is known
-    held: tuple[float, T] | None = None
+    held: Timed | None = None
     for frame in frames:
         if held is not None:
             tick = math.floor(((held[0] + frame[0]) / 2 + 1e-6) * fps)

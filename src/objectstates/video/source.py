@@ -1,4 +1,4 @@
-"""What a video file and a folder of images have in common: the interface that reading needs."""
+"""Metadata and errors of videos, whether files or folders of images."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import av
 import numpy as np
@@ -15,7 +14,6 @@ import numpy.typing as npt
 from objectstates.base.errors import VideoError
 
 Image = npt.NDArray[np.uint8]
-T = TypeVar("T")
 
 VIDEO_SUFFIXES = (
     *(".3gp", ".avi", ".flv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4"),
@@ -40,22 +38,6 @@ class VideoInfo:
     duration: float
     fps: float
     rotation: int = 0
-
-
-class Source(Protocol[T]):
-    """A video as `reader.Reading` sees it: timed frames, and pixels only of those that are kept."""
-
-    info: VideoInfo
-
-    def timed(self, start: float) -> Iterator[tuple[float, T]]:
-        """Yield frames in order of time, from at least one frame before ``start`` on."""
-
-    def image(self, content: T, size: tuple[int, int]) -> Image | None:
-        """The RGB image at the given width and height; None, and a problem, if unreadable."""
-
-    def problems(self) -> list[str]: ...
-
-    def close(self) -> None: ...
 
 
 @contextmanager

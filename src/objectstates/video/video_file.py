@@ -40,7 +40,7 @@ class _Losses:
 
 
 class VideoFile:
-    """An open video file; a `source.Source`."""
+    """An open video file, with the same methods as `image_folder.ImageFolder`."""
 
     def __init__(self, path: Path, threads: int) -> None:
         self._path = path
@@ -138,6 +138,7 @@ class VideoFile:
         return (pts - self._origin) * self._time_base.numerator / self._time_base.denominator
 
     def timed(self, start: float) -> Iterator[tuple[float, av.VideoFrame]]:
+        """Frames in order of time, from at least one before ``start`` on."""
         last, step = -math.inf, 0.0
         for stamp, frame in self._decode_from(start):
             if stamp is None or (time := self._seconds(stamp)) <= last:
@@ -152,7 +153,7 @@ class VideoFile:
 
     def _decode_from(self, start: float) -> Iterator[tuple[int | None, av.VideoFrame]]:
         """Seek to the last key frame before ``start``; further back if seeking is inexact."""
-        for back in (0.0, 2.0, 10.0, 60.0):
+        for back in (0.0, 2.0, 10.0, 60.0):  # seconds; key frames are usually up to 10 s apart
             if start - back <= 0:
                 break
             target = self._origin + math.ceil((start - back) / self._time_base) - 1
@@ -204,6 +205,7 @@ class VideoFile:
         return frame.pts if previous is None else previous + 1
 
     def image(self, content: av.VideoFrame, size: tuple[int, int]) -> Image:
+        """The upright RGB image at the given width and height."""
         width, height = size[::-1] if self._transposed else size
         rgb = self._reformatter.reformat(
             content, width, height, "rgb24", interpolation="AREA", threads=1
