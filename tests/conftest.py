@@ -59,7 +59,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """A file is run by one process, which makes its fixtures once; so are files in `TOGETHER`."""
     from xdist.scheduler import LoadFileScheduling
 
-    class ByFile(LoadFileScheduling):
+    class ByFile(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             group = _group(nodeid)
             return TOGETHER[group][0] if group < len(TOGETHER) else super()._split_scope(nodeid)

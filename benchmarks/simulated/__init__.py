@@ -1,1 +1,1 @@
-"""Films manipulations in a simulator, with exact truth: ``python -m benchmarks.simulated``."""
+"""Renders simulated manipulations with exact truth: ``python -m benchmarks.simulated``."""

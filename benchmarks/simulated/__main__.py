@@ -1,7 +1,7 @@
-"""Film manipulations: ``python -m benchmarks.simulated TASK ... --clips K --seed S --out DIR``.
+"""Render clips: ``python -m benchmarks.simulated TASK ... --clips K --seed S --out DIR``.
 
-Writes ``DIR/<task>/<clip>.mp4`` and ``.json``, and ``DIR/crops.json``. Clips that are there already
-are kept, so a run that was stopped goes on where it was.
+Writes ``DIR/<task>/<clip>.mp4`` and ``.json``, and ``DIR/crops.json``. Existing clips are
+kept, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -32,27 +33,29 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def film(chosen: argparse.Namespace, console: Console) -> int:
-    """Make what is missing; returns how many clips could not be made."""
+def generate(chosen: argparse.Namespace, console: Console) -> int:
+    """Render the missing clips; returns the number of failures."""
     names = list(MANIPULATIONS) if chosen.tasks == ["all"] else chosen.tasks
     if not names or chosen.clips < 1 or chosen.processes < 1 or chosen.seed < 0:
         raise SettingError("name a task or 'all'; --clips and --processes from 1, --seed from 0")
     tasks = [manipulation(name).name for name in dict.fromkeys(names)]
-    from benchmarks.simulated.making import Order, worker  # needs the simulator, as none above
+    from benchmarks.simulated.generation import ClipRequest, worker  # imports the simulator
 
-    orders = [
-        Order(task, index, chosen.seed, chosen.out)
+    requests = [
+        ClipRequest(task, index, chosen.seed, chosen.out)
         for index in range(chosen.clips)
         for task in tasks
     ]
-    missing = [order for order in orders if not order.json.exists()]
-    console.print(f"{len(orders) - len(missing)} of {len(orders)} clips are there", highlight=False)
+    missing = [request for request in requests if not request.json.exists()]
+    console.print(
+        f"{len(requests) - len(missing)} of {len(requests)} clips are there", highlight=False
+    )
     rejected, failures = Counter[str](), 0
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task("clips", total=len(missing))
 
-        def done(index: int, outcome: Outcome) -> None:
+        def done(index: int, outcome: Outcome[Any]) -> None:
             nonlocal failures
             progress.advance(bar)
             if (made := outcome.value) is None:
@@ -75,7 +78,7 @@ def film(chosen: argparse.Namespace, console: Console) -> int:
 
 def crop(folder: Path, seed: int, console: Console) -> None:
     cut = crops.write_crops(folder, seed)
-    clips = crops.filmed_clips(folder)
+    clips = crops.read_clips(folder)
     for task in sorted({clip.task for clip in clips}):
         whole, cropped = crops.middle_hits([clip for clip in clips if clip.task == task], cut)
         console.print(
@@ -91,7 +94,7 @@ def main() -> int:
             console.print(f"{task.name:18} {' -> '.join(task.states)}", highlight=False)
         return 0
     try:
-        failures = film(chosen, console)
+        failures = generate(chosen, console)
         crop(chosen.out, chosen.seed, console)
     except ObjectStatesError as problem:
         print(f"error: {problem}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """Check simulated clips: ``python -m benchmarks.simulated.check DIR``.
 
 Every JSON against the schema and its video, and per task: how long clips, actions and contacts are,
-how much of the object is seen, and how far its pixels change from state to state.
+how much of the object is visible, and how much its pixels differ between the states.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def check_clip(path: Path) -> tuple[list[str], dict[str, float]]:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
-        raise TruthError(f"{path} cannot be read ({problem}): make it again") from problem
+        raise TruthError(f"{path} cannot be read ({problem}): generate it again") from problem
     if found := list(problems(facts)):
         return found, {}
     with read_frames(path.with_suffix(".mp4")) as frames:
@@ -122,7 +122,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    bad, measures = 0, {}
+    bad, measures = 0, dict[str, list[dict[str, float]]]()
     try:
         paths = sorted(folder.glob("*/*.json"))
         if not paths:

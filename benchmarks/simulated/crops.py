@@ -1,8 +1,8 @@
-"""One-sided crops: the idle time of a clip tells where its middle is, so cut one end short.
+"""One-sided crops, which move the action away from the middle of a clip.
 
-Before and after take about as long, and the middle of a clip is then a good guess of its action.
-With one end cut, by a coin, to about two seconds from the action it is not. ``crops.json`` says
-which frames to keep: ``{clip: [first, last + 1]}``.
+Idle times before and after the action have the same distribution, so the middle of a clip is a good
+guess of its action. With one random end cut to about two seconds from the action it is not.
+``crops.json`` lists the frames to keep: ``{clip: [first, last + 1]}``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARGIN_SECONDS = (1.6, 2.4)  # kept beside the action where a clip is cut
 
 
 @dataclass(frozen=True)
-class FilmedClip:
+class ClipFacts:
     """What a crop depends on. ``action`` is half-open, in frames."""
 
     name: str
@@ -31,7 +31,7 @@ class FilmedClip:
     fps: float
 
 
-def one_sided(clip: FilmedClip, seed: int) -> tuple[int, int]:
+def one_sided(clip: ClipFacts, seed: int) -> tuple[int, int]:
     """Frames to keep, half-open. Depends on the seed and this clip alone."""
     rng = np.random.default_rng([seed, crc32(clip.name.encode())])
     margin, (first, last) = int(clip.fps * rng.uniform(*MARGIN_SECONDS)), clip.action
@@ -40,7 +40,7 @@ def one_sided(clip: FilmedClip, seed: int) -> tuple[int, int]:
     return 0, min(clip.frames, last + margin)
 
 
-def filmed_clips(folder: Path) -> list[FilmedClip]:
+def read_clips(folder: Path) -> list[ClipFacts]:
     """All clips under a folder of tasks, by name."""
     clips = []
     for path in sorted(folder.glob("*/*.json")):
@@ -48,7 +48,7 @@ def filmed_clips(folder: Path) -> list[FilmedClip]:
             facts = json.loads(path.read_text(encoding="utf-8"))
             first, last = facts["action_frames"]
             clips.append(
-                FilmedClip(path.stem, facts["task"], facts["n_frames"], (first, last), facts["fps"])
+                ClipFacts(path.stem, facts["task"], facts["n_frames"], (first, last), facts["fps"])
             )
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise TruthError(
@@ -59,12 +59,12 @@ def filmed_clips(folder: Path) -> list[FilmedClip]:
 
 def write_crops(folder: Path, seed: int) -> dict[str, tuple[int, int]]:
     """Crop all clips under the folder, and write ``crops.json`` there."""
-    crops = {clip.name: one_sided(clip, seed) for clip in filmed_clips(folder)}
+    crops = {clip.name: one_sided(clip, seed) for clip in read_clips(folder)}
     write_atomically(folder / "crops.json", json.dumps(crops, separators=(",", ":")) + "\n")
     return crops
 
 
-def middle_hits(clips: list[FilmedClip], crops: dict[str, tuple[int, int]]) -> tuple[float, float]:
+def middle_hits(clips: list[ClipFacts], crops: dict[str, tuple[int, int]]) -> tuple[float, float]:
     """Share of clips in whose action the middle falls: of whole clips, and of cropped ones."""
     hits = []
     for clip in clips:

@@ -1,4 +1,4 @@
-"""A scene: Meta-World's environment of a task, with other things on the table."""
+"""A scene: Meta-World's environment of a task, with distractors on the table."""
 
 from __future__ import annotations
 
@@ -12,35 +12,41 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.simulated.distractors import (
+    Distractor,
+    add_to,
+    recoloured,
+    sample_household,
+    visible_shapes,
+)
 from benchmarks.simulated.simulator import ENVIRONMENTS, MESHES, fast_simplification, mujoco
 from benchmarks.simulated.tasks import Manipulation, manipulation
-from benchmarks.simulated.things import Thing, add_to, household, repainted, visible_shapes
 from objectstates.base.cache import cache_folder
 from objectstates.base.storage import write_atomically
 
 Floats = npt.NDArray[np.float64]
 
-TWIN_SHARE = 0.4  # of clips have a second object of the same class
-SAME_PAINT_SHARE = 0.5  # of twins look like the object in all but place
-KEPT_TRIANGLES = 0.35  # of the robot's, which take most of the time to draw
+TWIN_SHARE = 0.4  # fraction of clips with a second object of the same class
+SAME_PAINT_SHARE = 0.5  # fraction of twins with the object's colours
+KEPT_TRIANGLES = 0.35  # fraction of the robot's, which take most of the rendering time
 TABLE_X, TABLE_Y = 0.62, (0.42, 0.95)  # metres
 HAND = ("hand", "rightclaw", "leftclaw", "rightpad", "leftpad")
 
 
 class RejectedError(Exception):
-    """The lots drawn make no good clip; the message is counted, and others are drawn."""
+    """A random sample failed a check; the message is counted, and another is drawn."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """An environment of one draw, and which of its bodies are what.
+    """A sampled environment, and the roles of its bodies.
 
-    things : in the order of their bodies, ``thing0``, ``thing1``, ...
+    distractors : in the order of their bodies, ``thing0``, ``thing1``, ...
     """
 
     task: Manipulation
     env: Any
-    things: tuple[Thing, ...]
+    distractors: tuple[Distractor, ...]
 
     @property
     def model(self) -> Any:
@@ -60,40 +66,40 @@ class Scene:
     def robot(self) -> set[int]:
         return subtree(self.model, ("base", *HAND))
 
-    def thing_bodies(self) -> list[int]:
-        return [self.model.body(f"thing{index}").id for index in range(len(self.things))]
+    def distractor_bodies(self) -> list[int]:
+        return [self.model.body(f"thing{index}").id for index in range(len(self.distractors))]
 
     def value(self) -> Floats:
         """The state: (1,) of a joint or (3,) of a position."""
         kind, name = self.task.value
         if kind == "joint":
-            return self.data.joint(name).qpos[:1].copy()
-        return self.data.body(name).xpos.copy()
+            return np.array(self.data.joint(name).qpos[:1])
+        return np.array(self.data.body(name).xpos)
 
 
 def build(task: Manipulation, rng: np.random.Generator) -> Scene:
-    """Draw what stands by, build, and reset: the object is at its place, the things are placed."""
-    things = household(int(rng.integers(1, 4)), _absent(task), rng)
+    """Sample distractors, build the environment, reset it and place the distractors."""
+    distractors = sample_household(int(rng.integers(1, 4)), _excluded_kinds(task), rng)
     if rng.uniform() < TWIN_SHARE:
         twin, model = twins(task.name)[int(rng.integers(2))]
         keeps_paint = rng.uniform() < SAME_PAINT_SHARE
-        things = [twin if keeps_paint else repainted(twin, model, rng), *things[:2]]
+        distractors = [twin if keeps_paint else recoloured(twin, model, rng), *distractors[:2]]
 
-    def furnish(spec: Any) -> None:
-        for index, thing in enumerate(things):
-            add_to(spec, f"thing{index}", thing, rng)
+    def add_distractors(spec: Any) -> None:
+        for index, distractor in enumerate(distractors):
+            add_to(spec, f"thing{index}", distractor, rng)
 
-    scene = Scene(task, _environment(task, furnish), tuple(things))
+    scene = Scene(task, _environment(task, add_distractors), tuple(distractors))
     scene.env.seed(int(rng.integers(100_000)))
     scene.env.reset()
     scene.env.reset_mocap_welds()
     if task.friction:
-        _tame(scene)
-    place_things(scene, rng)
+        _add_friction(scene)
+    place_distractors(scene, rng)
     return scene
 
 
-def _tame(scene: Scene) -> None:
+def _add_friction(scene: Scene) -> None:
     """Make the joint stay where it is left: friction, no spring, limits as wide as its states."""
     task, model = scene.task, scene.model
     joint = model.joint(task.value[1])
@@ -105,42 +111,42 @@ def _tame(scene: Scene) -> None:
     model.jnt_range[joint.id] = min(ends), max(ends)
 
 
-def _absent(task: Manipulation) -> frozenset[str]:
-    """Kinds that would be a second part, or a second object that is no twin."""
+def _excluded_kinds(task: Manipulation) -> frozenset[str]:
+    """Kinds of distractor that look like the object or its part."""
     return frozenset({"mug"} if "coffee" in task.name else {task.noun})
 
 
-def _environment(task: Manipulation, furnish: Callable[[Any], None]) -> Any:
-    """Meta-World's environment with a scene changed before it is compiled, of random layout."""
+def _environment(task: Manipulation, add_distractors: Callable[[Any], None]) -> Any:
+    """Meta-World's environment, of random layout; ``add_distractors`` edits its specification."""
     base = ENVIRONMENTS[f"{task.name}-v3"]
 
-    class Furnished(base):  # type: ignore[misc, valid-type]
+    class WithDistractors(base):  # type: ignore[misc, valid-type]
         def _initialize_simulation(self) -> tuple[Any, Any]:
             spec = mujoco.MjSpec.from_file(self.fullpath)
             for mesh in spec.meshes:
                 if "xyz_base/" in mesh.file:
                     mesh.file = str(fewer_triangles(MESHES / "xyz_base" / Path(mesh.file).name))
             _name_all(spec)
-            furnish(spec)
+            add_distractors(spec)
             model = spec.compile()
             return model, mujoco.MjData(model)
 
         def _step_mujoco_simulation(self, ctrl: Any, n_frames: int) -> None:
-            """As the base does, but notes who touches whom in between, however briefly."""
+            """As in the base class; also records which bodies touch in any substep."""
             self.data.ctrl[:] = ctrl
-            self.contacts = set()  # pairs of bodies
+            self.contacts: set[tuple[int, int]] = set()  # pairs of bodies
             for _ in range(n_frames):
                 mujoco.mj_step(self.model, self.data)
                 pairs = self.model.geom_bodyid[self.data.contact.geom]
                 self.contacts.update(map(tuple, pairs.tolist()))
             mujoco.mj_rnePostConstraint(self.model, self.data)
 
-    env = Furnished()
-    env._set_task_called = True
-    env._freeze_rand_vec = False
+    env = WithDistractors()
+    env._set_task_called = True  # noqa: SLF001 - Meta-World has no public way
+    env._freeze_rand_vec = False  # noqa: SLF001
     env.seeded_rand_vec = True
-    env._partially_observable = False
-    env.__dict__.pop("sawyer_observation_space", None)  # cached, and it was of another kind
+    env._partially_observable = False  # noqa: SLF001
+    env.__dict__.pop("sawyer_observation_space", None)  # cached for another observability
     env.max_path_length = 10**9
     return env
 
@@ -171,13 +177,13 @@ def fewer_triangles(source: Path) -> Path:
 
 
 @lru_cache(maxsize=32)
-def twins(name: str) -> tuple[tuple[Thing, Any], tuple[Thing, Any]]:
+def twins(name: str) -> tuple[tuple[Distractor, Any], tuple[Distractor, Any]]:
     """The object of a task in its first and in its second state, with the model they come from.
 
     A separate part is left out: a second box has no lid, a second machine no mug.
     """
     task = manipulation(name)
-    scene = Scene(task, _environment(task, lambda spec: None), ())
+    scene = Scene(task, _environment(task, lambda _: None), ())
     scene.env.seed(0)
     scene.env.reset()
     model, data = scene.model, scene.data
@@ -188,22 +194,22 @@ def twins(name: str) -> tuple[tuple[Thing, Any], tuple[Thing, Any]]:
     for state in task.states:
         mujoco.mj_forward(model, data)
         shapes = visible_shapes(model, data, geoms, origin)
-        found.append((Thing(task.noun, shapes, None if task.separate else state), model))
+        found.append((Distractor(task.noun, shapes, None if task.separate else state), model))
         if not task.separate:
             joint = data.joint(task.value[1])
             joint.qpos[0] += task.change
     return found[0], found[1]
 
 
-def place_things(scene: Scene, rng: np.random.Generator) -> None:
-    """Put all things on the table, clear of the object and of one another."""
+def place_distractors(scene: Scene, rng: np.random.Generator) -> None:
+    """Put all distractors on the table, clear of the object and of one another."""
     model, data = scene.model, scene.data
     mujoco.mj_forward(model, data)
     taken = [footprint(model, data, scene.object())]
-    for body, thing in zip(scene.thing_bodies(), scene.things, strict=True):
+    for body, distractor in zip(scene.distractor_bodies(), scene.distractors, strict=True):
         low, high = footprint(model, data, {body})
         reach = np.abs([low, high]).max(axis=0)  # from its origin, which is at x = y = 0
-        twin = thing.kind == scene.task.noun
+        twin = distractor.kind == scene.task.noun
         yaw = rng.uniform(-0.5, 0.5) if twin else rng.uniform(0, 2 * math.pi)
         radius = reach if twin else np.full(2, np.linalg.norm(reach))
         place = _free_place(taken, radius, rng)
@@ -227,7 +233,7 @@ def _free_place(
 
 
 def subtree(model: Any, roots: Iterable[str]) -> set[int]:
-    """Ids of these bodies and all that hang on them."""
+    """Ids of these bodies and all their descendants."""
     found = {model.body(root).id for root in roots}
     for body in range(1, model.nbody):  # parents come before children
         if int(model.body_parentid[body]) in found:
@@ -236,7 +242,7 @@ def subtree(model: Any, roots: Iterable[str]) -> set[int]:
 
 
 def visible_geoms(model: Any, bodies: set[int]) -> list[int]:
-    """Meta-World draws groups 0 to 2; the others are there to collide."""
+    """Geometries that Meta-World renders (groups 0 to 2); the others serve collisions."""
     return [
         geom
         for geom in range(model.ngeom)
@@ -245,7 +251,7 @@ def visible_geoms(model: Any, bodies: set[int]) -> list[int]:
 
 
 def footprint(model: Any, data: Any, bodies: set[int]) -> tuple[Floats, Floats]:
-    """Least and greatest x, y in metres of what is visible of the bodies."""
+    """Least and greatest x, y in metres of the visible geometry of the bodies."""
     signs = np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, -1).T
     corners = []
     for geom in visible_geoms(model, bodies):

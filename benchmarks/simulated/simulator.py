@@ -1,4 +1,4 @@
-"""Meta-World and MuJoCo, imported in one place: drawing without a screen, or one line of advice."""
+"""Meta-World and MuJoCo, imported in one place, for rendering without a screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from objectstates.base.errors import MissingExtraError
 
-# Read once, when MuJoCo is imported. OSMesa draws in software, the same everywhere.
+# Read once, when MuJoCo is imported. OSMesa renders in software, the same on every machine.
 os.environ.setdefault("MUJOCO_GL", "osmesa")
 if os.environ["MUJOCO_GL"] == "osmesa":
     os.environ.setdefault("PYOPENGL_PLATFORM", "osmesa")
@@ -27,9 +27,9 @@ except ImportError as problem:
         f"simulated clips need the extra 'simulated' ({problem}): "
         "pip install 'objectstates[simulated]'"
     ) from problem
-except AttributeError as problem:  # PyOpenGL's way to say that there is no such library
+except AttributeError as problem:  # raised by PyOpenGL where the library is missing
     raise MissingExtraError(
-        f"MUJOCO_GL={os.environ['MUJOCO_GL']} finds no library to draw with ({problem}): "
+        f"MUJOCO_GL={os.environ['MUJOCO_GL']} finds no rendering library ({problem}): "
         "apt-get install libosmesa6"
     ) from problem
 

@@ -1,6 +1,6 @@
-"""The manipulations that can be filmed: which bodies, which state, seen from where.
+"""The table of manipulations: bodies, states and camera views.
 
-Names of bodies and joints are Meta-World's. What has no name there is given one when a scene is
+Names of bodies and joints are Meta-World's. Unnamed ones get a name when a scene is
 built: ``<body>_joint`` for a joint, ``<parent>_inner`` for a body.
 """
 
@@ -16,7 +16,7 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class View:
-    """Where cameras may stand. Degrees and metres; azimuth 90 looks along +y, from the robot.
+    """Where cameras may be placed. Degrees and metres; azimuth 90 looks along +y, from the robot.
 
     primary : azimuths of four clips in five; ``secondary`` are those of the others.
     centre : what the camera looks at, from the origin of the object's first body.
@@ -31,22 +31,22 @@ class View:
 
 @dataclass(frozen=True)
 class Manipulation:
-    """One task of Meta-World, of which the object looks different afterwards.
+    """One task of Meta-World, after which the object looks different.
 
-    noun : the class of the object. A second one, never touched, stands by in some clips.
+    noun : the class of the object. Some clips have a second one, a twin, that is never touched.
     states : names of the states before and after.
     whole, part : root bodies of the object, and of the piece that moves.
-    separate : the part is a thing of its own, and the state is where it is (a lid, a mug).
+    separate : the part is an object of its own, and the state is its position (a lid, a mug).
     value : ``joint`` (m or rad) or ``pos`` (xyz of a body, m) and its name.
     least_change : smallest change of the value that counts, in its unit.
     change : the joint's value of the second state less that of the first; 0 if ``separate``.
-    travel : change after which the hand lets go; None to let the policy finish.
-    friction : added to the joint (N or Nm), and springs removed, so that it stays where it is left.
+    travel : change after which the hand releases the object; None to let the policy finish.
+    friction : added to the joint (N or Nm), and springs removed, so that it stays in place.
     approach : where the hand goes first, from the origin of the object; None to go straight.
-    withdraw : ways in metres that the hand goes, one after the other, before it goes up.
+    withdraw : displacements in metres of the hand, in order, before it goes up.
     clearance : height in metres at which the hand passes over everything.
-    reach, pace : speeds of the hand, in parts of the policy's, before and once the object moves.
-    touch_slows : false where slowing down at the first touch would spoil the grasp.
+    reach, pace : speeds of the hand, as fractions of the policy's, before and during the action.
+    touch_slows : false where slowing down at the first touch would make the grasp fail.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What is true of a clip, from the simulator's state and its segmentations: arrays to JSON.
+"""Ground truth of a clip, from the simulator's state and segmentations: arrays to JSON.
 
 Needs neither the simulator nor a video. The keys are explained in this folder's README.
 """
@@ -17,14 +17,14 @@ Box = list[int]
 VERSION = 2
 LEFT_FIRST = 0.02  # of the change: the action has begun when the state is farther from the first
 NEAR_LAST = 0.05  # of the change: it has ended when the state stays closer to the last
-LEAST_PIXELS = 6  # of a thing that counts as seen
+LEAST_PIXELS = 6  # of an object that counts as visible
 
-# Codes of a segmentation; things count on from THING.
-NOTHING, WHOLE, PART, GRIPPER, THING = 0, 1, 2, 3, 10
+# Codes of a segmentation; the n-th distractor has the code DISTRACTOR + n.
+NODISTRACTOR, WHOLE, PART, GRIPPER, DISTRACTOR = 0, 1, 2, 3, 10
 
 
 def last_value(values: Floats) -> Floats:
-    """The state at the end, (k,) from (n, k): a mean, for it may tremble."""
+    """The state at the end, (k,) from (n, k): a mean, because it may oscillate."""
     return np.asarray(values[-10:].mean(axis=0))
 
 
@@ -44,7 +44,7 @@ def action_frames(values: Floats) -> tuple[int, int]:
 
 
 def progress(values: Floats) -> Floats:
-    """Distance from the first state in parts of the whole change, (n,): 0 before, 1 after."""
+    """Distance from the first state as a fraction of the whole change, (n,): 0 before, 1 after."""
     distance = np.linalg.norm(values - values[0], axis=1)
     return np.asarray(distance / np.linalg.norm(last_value(values) - values[0]))
 
@@ -65,7 +65,7 @@ def runs(names: Sequence[str]) -> list[tuple[str, int, int]]:
 
 
 def box_of(mask: npt.NDArray[np.bool_]) -> Box | None:
-    """``[x1, y1, x2, y2]`` in pixels around a mask (height, width), half-open; None if hardly seen.
+    """``[x1, y1, x2, y2]`` in pixels around a mask (height, width), half-open; None if too small.
 
     >>> box_of(np.pad(np.ones((2, 3), bool), ((1, 1), (4, 0))))
     [4, 1, 7, 3]
@@ -77,32 +77,32 @@ def box_of(mask: npt.NDArray[np.bool_]) -> Box | None:
 
 
 def object_mask(codes: npt.NDArray[np.int8], separate: bool) -> npt.NDArray[np.bool_]:
-    """The object in a segmentation: with its part, unless that is a thing of its own."""
-    return codes == WHOLE if separate else (codes == WHOLE) | (codes == PART)
+    """The object in a segmentation: with its part, unless that is a separate object."""
+    return np.isin(codes, [WHOLE] if separate else [WHOLE, PART])
 
 
 class BoxLog:
     """Boxes of all frames, from two segmentations of each."""
 
-    def __init__(self, things: int, separate: bool) -> None:
+    def __init__(self, distractors: int, separate: bool) -> None:
         self.separate = separate
         self.object: dict[str, list[Any]] = {"box": [], "box_visible": [], "visible_fraction": []}
         self.part: dict[str, list[Box | None]] = {"box": [], "box_visible": []}
         self.gripper: list[Box | None] = []
-        self.things: list[list[Box | None]] = [[] for _ in range(things)]
+        self.distractors: list[list[Box | None]] = [[] for _ in range(distractors)]
 
     def add(self, alone: npt.NDArray[np.int8], seen: npt.NDArray[np.int8]) -> None:
-        """One frame: codes (height, width) without robot and things, and as it is filmed."""
+        """One frame: codes (height, width) without robot and distractors, and as rendered."""
         whole, visible = object_mask(alone, self.separate), object_mask(seen, self.separate)
         self.object["box"].append(box_of(whole))
         self.object["box_visible"].append(box_of(visible))
-        share = visible.sum() / max(1, whole.sum())
-        self.object["visible_fraction"].append(round(float(share), 3))
+        fraction = visible.sum() / max(1, whole.sum())
+        self.object["visible_fraction"].append(round(float(fraction), 3))
         self.part["box"].append(box_of(alone == PART))
         self.part["box_visible"].append(box_of(seen == PART))
         self.gripper.append(box_of(seen == GRIPPER))
-        for index, boxes in enumerate(self.things):
-            boxes.append(box_of(seen == THING + index))
+        for index, boxes in enumerate(self.distractors):
+            boxes.append(box_of(seen == DISTRACTOR + index))
 
 
 def state_truth(
@@ -113,7 +113,7 @@ def state_truth(
     pauses: Sequence[tuple[str, int, int]],
     fps: int,
 ) -> dict[str, Any]:
-    """The part of a clip's JSON that follows from what was acted; times in seconds."""
+    """The part of a clip's JSON that follows from the episode; times in seconds."""
     (first, last), frames = action, len(values)
     touched = np.flatnonzero(touch)
     contact = [int(touched[0]) / fps, (int(touched[-1]) + 1) / fps] if len(touched) else None

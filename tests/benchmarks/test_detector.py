@@ -17,7 +17,7 @@ def test_coverage_counts_visible_frames_with_a_tracklet_on_the_object():
         },
     }
     on, off = [0, 0, 10, 9], [5, 5, 15, 15]
-    # Tracklets: frames 1 to 3 on the object and 4 beside it; 5 and 6 (hidden) on it; 2 and 3 beside.
+    # Tracklets: frames 1 to 3 on the object, 4 beside it; 5 and 6 (hidden) on it; 2, 3 beside it.
     rows = [(1, on), (2, on), (3, on), (4, off), (5, on), (6, on), (2, off), (3, off)]
     seen: Any = SimpleNamespace(
         boxes=np.array([[frame / 10, *box] for frame, box in rows]),

@@ -1,4 +1,4 @@
-"""The maker of simulated clips: its truth, crops, tasks; and a clip itself where the extra is."""
+"""Simulated clips: truth, crops and tasks; rendering where the extra is installed."""
 
 import importlib.util
 import json
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.simulated import truth
 from benchmarks.simulated.check import check_clip, problems
-from benchmarks.simulated.crops import FilmedClip, filmed_clips, middle_hits, one_sided, write_crops
+from benchmarks.simulated.crops import ClipFacts, middle_hits, one_sided, read_clips, write_crops
 from benchmarks.simulated.tasks import MANIPULATIONS, manipulation
 from objectstates import read_truth
 from objectstates.base.errors import SettingError, TruthError
@@ -38,7 +38,7 @@ def test_the_action_is_where_the_state_moves(case):
     values, first, last = case
     begin, end = truth.action_frames(values)
     assert first < begin < end <= last
-    # It takes no more than 2 % of the way to notice the start, and ends 5 % early at most.
+    # It starts at most 2 % of the change late, and ends at most 5 % early.
     assert begin - first <= 0.02 * (last - first) + 1
     assert last - end <= 0.05 * (last - first) + 1
 
@@ -51,8 +51,8 @@ def test_a_tremble_before_and_after_is_no_action():
 
 
 def test_a_pause_in_mid_action_is_part_of_it():
-    way = np.r_[np.linspace(0, 0.5, 20), np.full(25, 0.5), np.linspace(0.5, 1, 20)]
-    begin, end = truth.action_frames(np.r_[np.zeros(30), way, np.ones(30)][:, None])
+    moving = np.r_[np.linspace(0, 0.5, 20), np.full(25, 0.5), np.linspace(0.5, 1, 20)]
+    begin, end = truth.action_frames(np.r_[np.zeros(30), moving, np.ones(30)][:, None])
     assert (begin, end) == pytest.approx((31, 93), abs=2)
 
 
@@ -85,16 +85,16 @@ def frame_codes(codes):
 def test_boxes_of_object_part_hand_and_things(separate, box, visible, share):
     log = truth.BoxLog(2, separate)
     alone = {truth.WHOLE: (5, 5, 15, 15), truth.PART: (15, 5, 25, 15)}
-    hidden = {truth.GRIPPER: (0, 5, 12, 15), truth.THING + 1: (30, 20, 34, 26)}
+    hidden = {truth.GRIPPER: (0, 5, 12, 15), truth.DISTRACTOR + 1: (30, 20, 34, 26)}
     log.add(frame_codes(alone), frame_codes(alone | hidden))
     assert log.object == {"box": [box], "box_visible": [visible], "visible_fraction": [share]}
     assert log.part["box"] == [[15, 5, 25, 15]]
     assert log.gripper == [[0, 5, 12, 15]]
-    assert log.things == [[None], [[30, 20, 34, 26]]]
+    assert log.distractors == [[None], [[30, 20, 34, 26]]]
 
 
 clips = st.builds(
-    lambda before, action, after, name: FilmedClip(
+    lambda before, action, after, name: ClipFacts(
         f"clip_{name}", "task", before + action + after, (before, before + action), 25
     ),
     st.integers(50, 200),
@@ -116,14 +116,14 @@ def test_a_crop_cuts_one_end_and_keeps_the_action(clip, seed):
 
 
 def test_crops_cut_either_end_and_take_the_middle_away_from_the_action():
-    filmed = [FilmedClip(f"clip_{i:03d}", "task", 400, (180, 220), 25) for i in range(200)]
+    filmed = [ClipFacts(f"clip_{i:03d}", "task", 400, (180, 220), 25) for i in range(200)]
     crops = {clip.name: one_sided(clip, 3) for clip in filmed}
     assert 60 < sum(start == 0 for start, _ in crops.values()) < 140
     assert middle_hits(filmed, crops) == (1, 0)
 
 
 def clip_facts(name="drawer-open_000"):
-    """The truth of a clip as the maker writes it, of a state that moves from frame 60 to 100."""
+    """The truth of a clip as it is written, of a state that moves from frame 60 to 100."""
     values = np.r_[np.zeros(60), np.linspace(0, 0.15, 40), np.full(70, 0.15)][:, None]
     touch = (np.arange(170) > 55) & (np.arange(170) < 110)
     phases = ["before"] * 50 + ["policy"] * 55 + ["retreat"] * 25 + ["after"] * 40
@@ -195,7 +195,7 @@ def test_crops_are_written_for_all_clips_and_do_not_depend_on_the_others(tmp_pat
     }
     (tmp_path / "drawer-open" / "drawer-open_001.json").unlink()
     assert write_crops(tmp_path, 1).items() <= crops.items()
-    assert [clip.action for clip in filmed_clips(tmp_path)] == [(61, 98)] * 2
+    assert [clip.action for clip in read_clips(tmp_path)] == [(61, 98)] * 2
 
 
 def test_the_projects_own_reader_takes_the_truth(tmp_path):
@@ -217,7 +217,7 @@ def test_a_broken_truth_is_named(tmp_path):
 def test_a_task_makes_sense(task):
     assert task.states[0] != task.states[1]
     assert task.value[0] in ("joint", "pos")
-    # A joint that belongs to the object has a way to go; a separate part is where it is.
+    # The state is the value of a joint of the object, or the position of a separate part.
     assert (task.change != 0) == (task.value[0] == "joint") == (not task.separate)
     if task.change:
         assert abs(task.change) >= task.least_change
@@ -229,9 +229,9 @@ def test_a_task_makes_sense(task):
     assert -90 < task.view.elevation[0] < task.view.elevation[1] < 0
 
 
-def test_there_is_a_task_for_each_way_of_what_opens_and_closes():
-    for thing in ("drawer", "door", "window", "faucet"):
-        opens, closes = manipulation(f"{thing}-open"), manipulation(f"{thing}-close")
+def test_what_can_be_opened_can_be_closed():
+    for distractor in ("drawer", "door", "window", "faucet"):
+        opens, closes = manipulation(f"{distractor}-open"), manipulation(f"{distractor}-close")
         assert opens.states == closes.states[::-1]
         assert opens.noun == closes.noun
         assert np.sign(opens.change) == -np.sign(closes.change)
@@ -248,6 +248,7 @@ START = "import runpy, sys; {}; runpy.run_module('benchmarks.simulated', run_nam
 def command(*words, first="pass"):
     return subprocess.run(
         [sys.executable, "-c", START.format(first), *map(str, words)],
+        check=False,
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -300,17 +301,17 @@ class TestWithTheSimulator:
         assert "1 of 1 clips are there" in again.stdout
 
     @pytest.mark.parametrize("name", ["drawer-open", "faucet-close", "box-close"])
-    def test_a_twin_stands_as_the_object_does_and_apart_from_it(self, name):
+    def test_a_twin_has_all_pieces_of_the_object_and_a_place_of_its_own(self, name):
         from benchmarks.simulated import scene
 
         task = manipulation(name)
         rng = np.random.default_rng(0)
         for _ in range(30):
             stage = scene.build(task, rng)
-            if stage.things[0].kind == task.noun:
+            if stage.distractors[0].kind == task.noun:
                 break
         own = scene.subtree(stage.model, task.whole) if task.separate else stage.object()
-        twin = {stage.thing_bodies()[0]}
+        twin = {stage.distractor_bodies()[0]}
         assert len(scene.visible_geoms(stage.model, twin)) == len(
             scene.visible_geoms(stage.model, own)
         )
@@ -319,20 +320,21 @@ class TestWithTheSimulator:
         assert ((high < own_low) | (low > own_high)).any()
 
     def test_a_twin_has_the_shape_of_the_object(self):
-        """In the first state, unturned, its pieces lie where the object's lie."""
-        from benchmarks.simulated import scene
+        """In the first state, not rotated, its pieces lie where the object's lie."""
+        from benchmarks.simulated import distractors, scene
+        from benchmarks.simulated.simulator import mujoco
 
         task = manipulation("faucet-open")
         (twin, _), _ = scene.twins(task.name)
         lone = scene._environment(
-            task, lambda spec: scene.add_to(spec, "thing0", twin, np.random.default_rng(0))
+            task, lambda spec: distractors.add_to(spec, "thing0", twin, np.random.default_rng(0))
         )
         stage = scene.Scene(task, lone, (twin,))
         lone.seed(0)
         lone.reset()
-        body = stage.thing_bodies()[0]
+        body = stage.distractor_bodies()[0]
         stage.model.body_pos[body] = stage.model.body("faucetBase").pos
-        scene.mujoco.mj_forward(stage.model, stage.data)
+        mujoco.mj_forward(stage.model, stage.data)
         ours = scene.footprint(stage.model, stage.data, {body})
         theirs = scene.footprint(stage.model, stage.data, stage.object())
         np.testing.assert_allclose(ours, theirs, atol=2e-3)

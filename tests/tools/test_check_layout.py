@@ -29,9 +29,11 @@ def package(tmp_path: Path) -> Path:
         "pyproject.toml": PYPROJECT,
         "tests/data/test_clips.py": "",
     }
-    modules = ("__init__", "base/__init__", "base/errors", "data/__init__", "data/clips",
-               "data/formats/__init__", "data/formats/mot", "data/more/__init__", "data/more/lists")  # fmt: skip
-    for name, text in {**files, **{f"src/objectstates/{m}.py": "" for m in modules}}.items():
+    for folder, module in {"base": "errors", "data": "clips", "data/formats": "mot",
+                           "data/more": "lists"}.items():  # fmt: skip
+        for name in ("__init__", module):
+            files[f"src/objectstates/{folder}/{name}.py"] = ""
+    for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     return tmp_path / "src" / "objectstates"

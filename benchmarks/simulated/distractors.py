@@ -1,4 +1,4 @@
-"""Things that stand by and are never touched: household things, and twins of the object itself."""
+"""Objects that are never touched: household objects, and twins of the manipulated object."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ GREY: Colour = (0.55, 0.55, 0.55)
 
 @dataclass(frozen=True)
 class Shape:
-    """One rigid piece of a thing, in metres from its origin on the table.
+    """One rigid piece of a distractor, in metres from its origin on the table.
 
     kind : MuJoCo's name of a geometry, such as ``box``; ``mesh`` has a ``mesh`` in place of a size.
     mesh : a file under Meta-World's meshes or, in a twin, the name of a mesh of the scene.
-    colour : None to draw one by lot; ``paint`` says which of the thing's two.
+    colour : None for a random one; ``paint`` selects one of the distractor's two random colours.
     material : of the scene, in place of a colour.
     """
 
@@ -43,8 +43,8 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Thing:
-    """Something that stands by. ``state`` is that of a twin, else None."""
+class Distractor:
+    """An object that is never touched. ``state`` is that of a twin, else None."""
 
     kind: str
     shapes: tuple[Shape, ...]
@@ -91,14 +91,16 @@ HOUSEHOLD = {
 }
 
 
-def household(number: int, absent: frozenset[str], rng: np.random.Generator) -> list[Thing]:
-    """``number`` different things, none of the kinds ``absent``."""
+def sample_household(
+    number: int, absent: frozenset[str], rng: np.random.Generator
+) -> list[Distractor]:
+    """``number`` distractors of different kinds, none in ``absent``."""
     kinds = rng.permutation([kind for kind in HOUSEHOLD if kind not in absent])
-    return [Thing(str(kind), HOUSEHOLD[str(kind)]) for kind in kinds[:number]]
+    return [Distractor(str(kind), HOUSEHOLD[str(kind)]) for kind in kinds[:number]]
 
 
 def visible_shapes(model: Any, data: Any, geoms: list[int], origin: Floats) -> tuple[Shape, ...]:
-    """The pieces of a compiled scene as they stand now, from ``origin`` (3,), unturned."""
+    """The pieces of a compiled scene in their present pose, from ``origin`` (3,), not rotated."""
     shapes = []
     for geom in geoms:
         place, turn = data.geom_xpos[geom].copy(), np.empty(4)
@@ -111,15 +113,20 @@ def visible_shapes(model: Any, data: Any, geoms: list[int], origin: Floats) -> t
         shapes.append(
             Shape(
                 kind,
-                tuple(map(float, place - origin)),
+                _three(place - origin),
                 () if kind == "mesh" else tuple(map(float, model.geom_size[geom])),
                 model.mesh(mesh).name if kind == "mesh" else None,
-                tuple(map(float, turn)),
-                tuple(map(float, model.geom_rgba[geom, :3])),
+                (float(turn[0]), float(turn[1]), float(turn[2]), float(turn[3])),
+                _three(model.geom_rgba[geom, :3]),
                 material=model.mat(material).name if material >= 0 else None,
             )
         )
     return tuple(shapes)
+
+
+def _three(values: Any) -> tuple[float, float, float]:
+    x, y, z = map(float, values)
+    return x, y, z
 
 
 def _before_centring(model: Any, mesh: int, place: Floats, turn: Floats) -> tuple[Floats, Floats]:
@@ -130,26 +137,26 @@ def _before_centring(model: Any, mesh: int, place: Floats, turn: Floats) -> tupl
     return place - shift, turned
 
 
-def repainted(thing: Thing, model: Any, rng: np.random.Generator) -> Thing:
-    """The same thing in colours of its own: each material's, with one turn of the hue for all."""
-    turn = rng.uniform(0.15, 0.85)
+def recoloured(distractor: Distractor, model: Any, rng: np.random.Generator) -> Distractor:
+    """The same distractor with the hues of all its materials shifted by one random angle."""
+    shift = rng.uniform(0.15, 0.85)
     shapes = []
-    for shape in thing.shapes:
+    for shape in distractor.shapes:
         old = model.mat(shape.material).rgba[:3] if shape.material else shape.colour
-        hue, saturation, value = colorsys.rgb_to_hsv(*map(float, old))
-        fresh = (hue + turn) % 1, max(saturation, rng.uniform(0.1, 0.5)), max(value, 0.15)
+        hue, saturation, value = colorsys.rgb_to_hsv(*_three(old))
+        fresh = (hue + shift) % 1, max(saturation, rng.uniform(0.1, 0.5)), max(value, 0.15)
         shapes.append(replace(shape, colour=colorsys.hsv_to_rgb(*fresh), material=None))
-    return replace(thing, shapes=tuple(shapes))
+    return replace(distractor, shapes=tuple(shapes))
 
 
-def add_to(spec: Any, name: str, thing: Thing, rng: np.random.Generator) -> None:
-    """Add a body ``name``, far below the table until it is placed. The robot can bump into it."""
+def add_to(spec: Any, name: str, distractor: Distractor, rng: np.random.Generator) -> None:
+    """Add a body ``name``, far below the table until placed. The robot can collide with it."""
     body = spec.worldbody.add_body(name=name, pos=[0, 0, -5])
     paints = [
         colorsys.hsv_to_rgb(rng.uniform(), rng.uniform(0.2, 0.9), rng.uniform(0.35, 0.95))
         for _ in range(2)
     ]
-    for index, shape in enumerate(thing.shapes):
+    for index, shape in enumerate(distractor.shapes):
         facts: dict[str, Any] = {
             "type": getattr(mujoco.mjtGeom, f"mjGEOM_{shape.kind.upper()}"),
             "pos": list(shape.position),

@@ -1,4 +1,4 @@
-"""What the hand does in a clip: idle about, reach, manipulate with human pauses, let go, idle.
+"""One episode: the hand idles, reaches, manipulates with pauses, releases and idles again.
 
 One step of the environment is one frame of the clip, so all counts here are frames.
 """
@@ -31,13 +31,13 @@ LINGER_FRAMES = (5, 30)  # when all is done; often, not always, still in touch
 
 
 @dataclass(frozen=True)
-class Take:
-    """What was acted, frame by frame.
+class Episode:
+    """Everything that happened, frame by frame.
 
     poses : (n, q) joint positions of the whole scene.
     values : (n, k) the state.
     touch : (n,) whether robot and object were in contact.
-    action : first frame of the action, and the first after it.
+    action : first frame of the action, and the first frame after it.
     """
 
     poses: Floats
@@ -48,47 +48,47 @@ class Take:
     action: tuple[int, int]
 
 
-def act(scene: Scene, rng: np.random.Generator) -> Take:
-    """Play one clip; raises :class:`RejectedError` when it went wrong."""
-    return Actor(scene, rng).play()
+def record_episode(scene: Scene, rng: np.random.Generator) -> Episode:
+    """Simulate one episode; raises :class:`RejectedError` if it fails a check."""
+    return HandController(scene, rng).play()
 
 
-class Actor:
-    """Moves the hand and writes down what happens."""
+class HandController:
+    """Moves the hand and records every frame."""
 
     def __init__(self, scene: Scene, rng: np.random.Generator) -> None:
         self.scene, self.rng, self.task = scene, rng, scene.task
         self.env = scene.env
         self.object, self.robot = scene.object(), scene.robot()
-        self.things = set(scene.thing_bodies())
+        self.distractors = set(scene.distractor_bodies())
         self.grip = -1.0  # open
-        self.phase: str | None = None  # nothing is written down yet
+        self.phase: str | None = None  # nothing is recorded yet
         self.log: list[tuple[Floats, Floats, bool, str]] = []
         self.pauses: list[tuple[str, int, int]] = []
         self.observation: Any = None
 
-    def play(self) -> Take:
+    def play(self) -> Episode:
         self._settle()
-        before, after = self._idle_frames()
+        before, after = self._sample_idle_frames()
         start = self.scene.value()
         self.phase = "before"
-        self._wander(before)
+        self._idle(before)
         if any(touched for _, _, touched, _ in self.log):
             raise RejectedError("touch before")
         self.phase = "policy"
-        with warnings.catch_warnings():  # that actions beyond 1 are clipped: we do so ourselves
+        with warnings.catch_warnings():  # actions beyond 1 are clipped, here too
             warnings.simplefilter("ignore", UserWarning)
             self._manipulate(start)
         self.phase = "retreat"
-        self._let_go()
+        self._release()
         self.phase = "after"
         first = len(self.log)
-        self._wander(after)
+        self._idle(after)
         if any(touched for _, _, touched, _ in self.log[first + 5 :]):
             raise RejectedError("touch after")
         return self._checked()
 
-    def _idle_frames(self) -> tuple[int, int]:
+    def _sample_idle_frames(self) -> tuple[int, int]:
         while True:
             before, after = self.rng.uniform(*IDLE_SECONDS, 2)
             if before + after <= MOST_IDLE:
@@ -110,12 +110,12 @@ class Actor:
         return bool(info["success"]), touched
 
     def _contact(self) -> bool:
-        """Whether the robot touched the object in this frame; it must touch nothing else."""
+        """Whether the robot touched the object in this frame; it must touch no distractor."""
         touched = False
         for pair in self.env.contacts:
             if not self.robot.isdisjoint(pair):
                 touched |= not self.object.isdisjoint(pair)
-                if self.phase is not None and not self.things.isdisjoint(pair):
+                if self.phase is not None and not self.distractors.isdisjoint(pair):
                     raise RejectedError("bumped into a thing")
         return touched
 
@@ -135,39 +135,41 @@ class Actor:
             self._step(np.r_[0, 0, 0, self.grip])
             yield
 
-    def _go(self, target: Floats, speed: float, most: int = 200) -> None:
+    def _move_to(self, target: Floats, speed: float, most: int = 200) -> None:
         for _ in self._path(target, speed, most):
             pass
 
-    def _hold(self, frames: int) -> None:
+    def _hold_still(self, frames: int) -> None:
         for _ in self._still(frames):
             pass
 
     def _pause(self, name: str, frames: tuple[int, int]) -> None:
         """Hold still, and note it."""
         first = len(self.log)
-        self._hold(int(self.rng.integers(*frames, endpoint=True)))
+        self._hold_still(int(self.rng.integers(*frames, endpoint=True)))
         self.pauses.append((name, first, len(self.log)))
 
     def _raised(self, height: float) -> Floats:
         return np.array([*self.hand[:2], min(height, float(self.env.mocap_high[2]))])
 
-    # ---- what it does
+    # ---- phases
 
     def _settle(self) -> None:
-        self._go(self._raised(self.task.clearance), 0.6, 100)
-        self._hold(40)
+        self._move_to(self._raised(self.task.clearance), 0.6, 100)
+        self._hold_still(40)
         rng = self.rng
-        self._go(np.array([rng.uniform(-0.3, 0.3), rng.uniform(0.45, 0.6), self._over()]), 0.8, 100)
-        self._hold(10)
+        self._move_to(
+            np.array([rng.uniform(-0.3, 0.3), rng.uniform(0.45, 0.6), self._over()]), 0.8, 100
+        )
+        self._hold_still(10)
 
     def _over(self) -> float:
-        """A height that clears everything."""
+        """A height (m) above everything on the table."""
         highest = max(float(self.env.mocap_high[2]) - 0.01, self.task.clearance + 0.02)
         return float(self.rng.uniform(self.task.clearance, highest))
 
-    def _wander(self, frames: int) -> None:
-        """Idle motion for so many frames, and then up if need be; touches nothing."""
+    def _idle(self, frames: int) -> None:
+        """Idle motion for ``frames``, then up to clearance; touches nothing."""
         left = frames
         while left > 0:
             for _ in self._idle_move():
@@ -175,7 +177,7 @@ class Actor:
                 if left <= 0:
                     break
         if self.hand[2] < self.task.clearance - 0.04:
-            self._go(self._raised(self.task.clearance), 0.7)
+            self._move_to(self._raised(self.task.clearance), 0.7)
 
     def _idle_move(self) -> Iterator[None]:
         rng = self.rng
@@ -186,7 +188,7 @@ class Actor:
                 [rng.uniform(-0.35, 0.35), rng.uniform(self._near(), 0.62), self._over()]
             )
             yield from self._path(place, speed)
-        elif kind == "hover":  # as if to begin
+        elif kind == "hover":  # as if the action began
             above = self.scene.data.xpos[min(self.scene.part())] + rng.normal(0, 0.04, 3)
             place = np.array([above[0], max(above[1] - 0.08, self._near()), self._over()])
             yield from self._path(place, speed)
@@ -216,7 +218,7 @@ class Actor:
         return float(max(self.env.mocap_low[1] + 0.02, 0.42))
 
     def _free_table(self) -> Floats | None:
-        bodies = self.object | self.things
+        bodies = self.object | self.distractors
         taken = self.scene.data.xpos[sorted(bodies), :2]
         for _ in range(30):
             place = np.array([self.rng.uniform(-0.42, 0.42), self.rng.uniform(self._near(), 0.66)])
@@ -225,16 +227,16 @@ class Actor:
         return None
 
     def _manipulate(self, start: Floats) -> None:
-        """Meta-World's policy, slowed once the object moves, with a human's pauses."""
+        """Meta-World's policy, slowed once the object moves, with pauses as people make them."""
         rng, task = self.rng, self.task
         policy = POLICIES[f"{task.name}-v3"]()
         reach, pace = rng.uniform(*task.reach), np.exp(rng.uniform(*np.log(task.pace)))
         hesitates, dwells, breaks = rng.uniform(size=3) < (HESITATE_SHARE, DWELL_SHARE, BREAK_SHARE)
         near, halfway = rng.uniform(0.09, 0.16), rng.uniform(0.25, 0.75)
         slow, reached, history = False, 0, [start]
-        self._hold(1)
+        self._hold_still(1)
         if task.approach is not None:
-            self._go(self.scene.model.body(task.whole[0]).pos + task.approach, reach)
+            self._move_to(self.scene.model.body(task.whole[0]).pos + task.approach, reach)
         for _ in range(PATIENCE):
             action = np.clip(np.asarray(policy.get_action(self.observation), float), -1, 1)
             action[:3] *= pace if slow else reach
@@ -266,13 +268,13 @@ class Actor:
         return float(np.linalg.norm(data.geom_xpos[geoms] - self.hand, axis=1).min())
 
     def _moved(self, start: Floats, value: Floats) -> float:
-        """How far the state is on its way; a joint that goes astray is not."""
+        """Change of the state in its unit; negative for a joint that moves the wrong way."""
         if self.task.value[0] == "joint":
             return float((value - start)[0] * np.sign(self.task.change))
         return float(np.linalg.norm(value - start))
 
     def _is_done(self, start: Floats, history: list[Floats], reached: int) -> bool:
-        """``reached`` counts the frames since the policy's goal is reached."""
+        """``reached`` : frames since the policy first reported success."""
         task, value = self.task, history[-1]
         moved = self._moved(start, value)
         if moved <= task.least_change:
@@ -285,23 +287,23 @@ class Actor:
             slack = 0.02 * (high - low)
             if value[0] >= high - slack if task.change > 0 else value[0] <= low + slack:
                 return True
-        stands = len(history) > 8 and np.linalg.norm(value - history[-8]) < 0.01 * moved
-        return reached > 60 or (reached > 12 and bool(stands))
+        static = len(history) > 8 and np.linalg.norm(value - history[-8]) < 0.01 * moved
+        return reached > 60 or (reached > 12 and bool(static))
 
-    def _let_go(self) -> None:
-        """Stop pushing, linger, open the hand, withdraw, go up."""
+    def _release(self) -> None:
+        """Stop pushing, pause, open the hand, withdraw, go up."""
         self.env.data.mocap_pos[0] = self.hand
         self._pause("linger", LINGER_FRAMES)
         self.grip = -1.0
-        self._hold(10)
+        self._hold_still(10)
         speed = self.rng.uniform(0.4, 0.8)
-        for way in self.task.withdraw:
-            self._go(self.hand + way, speed, 45)
-        self._go(self._raised(self.task.clearance + 0.06), speed, 120)
+        for offset in self.task.withdraw:
+            self._move_to(self.hand + offset, speed, 45)
+        self._move_to(self._raised(self.task.clearance + 0.06), speed, 120)
 
-    # ---- was it a good take?
+    # ---- checks
 
-    def _checked(self) -> Take:
+    def _checked(self) -> Episode:
         values = np.array([value for _, value, _, _ in self.log])
         phases = tuple(phase for _, _, _, phase in self.log)
         if self._moved(values[0], last_value(values)) < self.task.least_change:
@@ -313,7 +315,7 @@ class Actor:
             raise RejectedError("clip too short or too long")
         if not ACTION_SECONDS[0] <= (last - first) / FPS <= ACTION_SECONDS[1]:
             raise RejectedError("action too short or too long")
-        return Take(
+        return Episode(
             np.array([pose for pose, _, _, _ in self.log]),
             values,
             np.array([touched for _, _, touched, _ in self.log]),

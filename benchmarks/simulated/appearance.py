@@ -1,4 +1,4 @@
-"""How a scene looks: textures, colours and lights drawn by lot."""
+"""Domain randomisation: random textures, colours and lights of a scene."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ TEXTURES = [
     "wood_light",
 ]
 
-# Groups of geometries, so that a drawing can leave some out.
-WORLD, ROBOT, STILL, MOVING, THINGS, HIDDEN = range(6)
+# Geometry groups of MuJoCo; a rendering can leave some out.
+WORLD, ROBOT, STATIC, MOVING, DISTRACTORS, HIDDEN = range(6)
 
 
-def dress(scene: Scene, rng: np.random.Generator) -> dict[str, Any]:
-    """Change the look of a scene; returns what was drawn. Call once, when all is acted."""
+def randomise(scene: Scene, rng: np.random.Generator) -> dict[str, Any]:
+    """Randomise the appearance of a scene; returns the choices. Call once, after the episode."""
     model = scene.model
     facts: dict[str, Any] = {
-        "table_texture": _set_texture(model, "T_table", rng),
-        "floor_texture": _set_texture(model, "T_floor", rng),
+        "table_texture": _randomise_texture(model, "T_table", rng),
+        "floor_texture": _randomise_texture(model, "T_floor", rng),
         "object_hue_shift": float(rng.uniform()) if rng.uniform() < 0.7 else 0.0,
         "robot_hue_shift": float(rng.uniform()) if rng.uniform() < 0.5 else 0.0,
     }
-    _set_sky(model, rng)
-    _paint(scene, facts["object_hue_shift"], facts["robot_hue_shift"], rng)
-    _light(model, rng)
-    _group(scene)
+    _randomise_sky(model, rng)
+    _shift_hues(scene, facts["object_hue_shift"], facts["robot_hue_shift"], rng)
+    _randomise_lights(model, rng)
+    _assign_groups(scene)
     return facts
 
 
-def _set_texture(model: Any, name: str, rng: np.random.Generator) -> str | None:
-    """Replace a texture of the scene by one of Meta-World's, tinted; None if it has no such."""
+def _randomise_texture(model: Any, name: str, rng: np.random.Generator) -> str | None:
+    """Replace a texture by a tinted one of Meta-World; None if the scene has no such texture."""
     index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TEXTURE, name)
     if index < 0:
         return None
@@ -65,7 +65,7 @@ def _set_texture(model: Any, name: str, rng: np.random.Generator) -> str | None:
     width, height = int(model.tex_width[index]), int(model.tex_height[index])
     channels, start = int(model.tex_nchannel[index]), int(model.tex_adr[index])
     side = height // 6 if height == 6 * width else height  # of a cube's six faces
-    picture = cv2.imread(str(ASSETS / "textures" / f"{pick}.png"))[..., ::-1]
+    picture = np.asarray(cv2.imread(str(ASSETS / "textures" / f"{pick}.png")))[..., ::-1]
     face = cv2.resize(picture, (width, side), interpolation=cv2.INTER_AREA) * np.array(tint)
     full = np.full((height, width, 4), 255, np.uint8)
     full[..., :3] = np.concatenate([face.astype(np.uint8)] * (height // side))
@@ -73,7 +73,7 @@ def _set_texture(model: Any, name: str, rng: np.random.Generator) -> str | None:
     return pick
 
 
-def _set_sky(model: Any, rng: np.random.Generator) -> None:
+def _randomise_sky(model: Any, rng: np.random.Generator) -> None:
     for index in np.flatnonzero(model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX):
         start, channels = int(model.tex_adr[index]), int(model.tex_nchannel[index])
         pixels = int(model.tex_width[index] * model.tex_height[index])
@@ -82,8 +82,8 @@ def _set_sky(model: Any, rng: np.random.Generator) -> None:
         model.tex_data[start : start + pixels * channels] = flat.ravel()
 
 
-def _paint(scene: Scene, hue: float, robot_hue: float, rng: np.random.Generator) -> None:
-    """Shift the hues of object, robot and walls. A twin that shares materials changes alike."""
+def _shift_hues(scene: Scene, hue: float, robot_hue: float, rng: np.random.Generator) -> None:
+    """Shift the hues of object, robot and walls; a twin with the same materials changes too."""
     model = scene.model
     whole, robot = scene.object(), scene.robot()
     painted = set()
@@ -117,7 +117,7 @@ def _shifted(
     )
 
 
-def _light(model: Any, rng: np.random.Generator) -> None:
+def _randomise_lights(model: Any, rng: np.random.Generator) -> None:
     warm = 1 + rng.uniform(-0.12, 0.12) * np.array([1, 0, -1])
     for light in range(model.nlight):
         model.light_diffuse[light] = np.clip(
@@ -131,14 +131,14 @@ def _light(model: Any, rng: np.random.Generator) -> None:
     model.vis.headlight.diffuse[:] = rng.uniform(0.2, 0.5) * warm
 
 
-def _group(scene: Scene) -> None:
+def _assign_groups(scene: Scene) -> None:
     model = scene.model
     groups = np.zeros(model.nbody, int)  # by body
     for bodies, group in (
         (scene.robot(), ROBOT),
-        (scene.object(), STILL),
+        (scene.object(), STATIC),
         (scene.part(), MOVING),
-        (scene.thing_bodies(), THINGS),
+        (scene.distractor_bodies(), DISTRACTORS),
     ):
         groups[sorted(bodies)] = group
     visible = model.geom_group <= 2

@@ -1,4 +1,4 @@
-"""Camera, drawing and encoding: from a take to a video and the boxes in it."""
+"""Camera, rendering and encoding: from an episode to a video and its boxes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.simulated import looks, truth
-from benchmarks.simulated.acting import FPS, Take
+from benchmarks.simulated import appearance, truth
+from benchmarks.simulated.episode import FPS, Episode
 from benchmarks.simulated.scene import Floats, RejectedError, Scene, subtree
 from benchmarks.simulated.simulator import mujoco
 from benchmarks.simulated.tasks import View
@@ -29,7 +29,7 @@ CHECKED_FRAMES = 7  # of each state, to see whether the object is in view
 LEAST_SEEN = 3  # of those
 SEEN_WHOLE, SEEN_PART = 0.8, 0.5  # visible shares from which object and part count as seen
 
-# Parts of the robot that stand still, far off: not drawn where no camera sees them.
+# Static parts of the robot; not rendered where the camera does not see them.
 _STATIC_ROBOT = frozenset(
     (
         "base",
@@ -50,8 +50,8 @@ Codes = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
-class CameraPath:
-    """A free camera, frame by frame: degrees (n,), metres (n,) and what it looks at (n, 3)."""
+class CameraTrajectory:
+    """A free camera, frame by frame: degrees (n,), metres (n,) and the point it looks at (n, 3)."""
 
     azimuth: Floats
     elevation: Floats
@@ -62,7 +62,7 @@ class CameraPath:
     view: str
 
     def facts(self) -> dict[str, Any]:
-        """For the JSON: how it moves, and the middle of its way."""
+        """For the JSON: kind of motion, and means over the frames."""
         return {
             "motion": self.motion,
             "view": self.view,
@@ -87,7 +87,7 @@ class CameraPath:
         return camera
 
 
-def draw_camera(view: View, origin: Floats, n: int, rng: np.random.Generator) -> CameraPath:
+def sample_camera(view: View, origin: Floats, n: int, rng: np.random.Generator) -> CameraTrajectory:
     """A camera for ``n`` frames that looks at an object at ``origin`` (3,)."""
     primary = rng.uniform() < PRIMARY_SHARE
     turns = (view.primary,) if primary else view.secondary
@@ -100,33 +100,35 @@ def draw_camera(view: View, origin: Floats, n: int, rng: np.random.Generator) ->
     motion = str(rng.choice(list(MOTIONS), p=list(MOTIONS.values())))
     if "shake" in motion:
         degrees = rng.uniform(0.3, 1.0)
-        azimuth = azimuth + degrees * _sway(n, rng)
-        elevation = elevation + 0.8 * degrees * _sway(n, rng)
-        centre = centre + 0.008 * degrees * np.stack([_sway(n, rng) for _ in range(3)], axis=1)
+        azimuth = azimuth + degrees * _smooth_noise(n, rng)
+        elevation = elevation + 0.8 * degrees * _smooth_noise(n, rng)
+        centre = centre + 0.008 * degrees * np.stack(
+            [_smooth_noise(n, rng) for _ in range(3)], axis=1
+        )
     if "pan" in motion:
-        way = np.linspace(-0.5, 0.5, n)
-        azimuth = azimuth + way * rng.uniform(5, 14) * rng.choice([-1, 1])
-        distance = distance * (1 + way * rng.uniform(-0.15, 0.15))
-        centre = centre + way[:, None] * rng.uniform(-0.06, 0.06, 3)
+        phase = np.linspace(-0.5, 0.5, n)
+        azimuth = azimuth + phase * rng.uniform(5, 14) * rng.choice([-1, 1])
+        distance = distance * (1 + phase * rng.uniform(-0.15, 0.15))
+        centre = centre + phase[:, None] * rng.uniform(-0.06, 0.06, 3)
     side = "primary" if primary else "secondary"
-    return CameraPath(azimuth, elevation, distance, centre, fovy, motion, side)
+    return CameraTrajectory(azimuth, elevation, distance, centre, fovy, motion, side)
 
 
-def _sway(n: int, rng: np.random.Generator) -> Floats:
-    """Smooth noise of about unit size, (n,): four slow waves."""
+def _smooth_noise(n: int, rng: np.random.Generator) -> Floats:
+    """Smooth noise of about unit amplitude, (n,): a sum of four slow sine waves."""
     seconds = np.arange(n) / FPS
     waves = [
         rng.uniform(0.4, 1) * np.sin(2 * np.pi * (rng.uniform(0.25, 2.2) * seconds + rng.uniform()))
         for _ in range(4)
     ]
-    return 0.4 * np.sum(waves, axis=0)
+    return np.asarray(0.4 * np.sum(waves, axis=0))
 
 
-class Film:
-    """Draws the frames of a take. Holds a graphics context: use :func:`filming`."""
+class Renderer:
+    """Renders the frames of an episode. Holds a graphics context: use :func:`open_renderer`."""
 
-    def __init__(self, scene: Scene, take: Take, camera: CameraPath) -> None:
-        self.scene, self.take, self.camera = scene, take, camera
+    def __init__(self, scene: Scene, episode: Episode, camera: CameraTrajectory) -> None:
+        self.scene, self.episode, self.camera = scene, episode, camera
         model = self.model = scene.model
         self.codes = _codes(scene)
         size = int(WIDTH * OVERSAMPLING), int(HEIGHT * OVERSAMPLING)
@@ -143,24 +145,30 @@ class Film:
             self.drawn.flags[flag] = 0
         self.large = mujoco.MjrRect(0, 0, *size)
         self.small = mujoco.MjrRect(0, 0, WIDTH, HEIGHT)
-        self.all = _showing(looks.WORLD, looks.ROBOT, looks.STILL, looks.MOVING, looks.THINGS)
-        # Table and walls still hide what is behind them.
-        self.alone = _showing(looks.WORLD, looks.STILL, looks.MOVING)
+        self.all = _showing(
+            appearance.WORLD,
+            appearance.ROBOT,
+            appearance.STATIC,
+            appearance.MOVING,
+            appearance.DISTRACTORS,
+        )
+        # Table and walls still occlude.
+        self.alone = _showing(appearance.WORLD, appearance.STATIC, appearance.MOVING)
 
     def close(self) -> None:
         self.context.free()
         self.gl.free()
 
     def pose(self, frame: int) -> None:
-        """Put everything where it was in this frame."""
+        """Set the scene to the pose of this frame."""
         data = self.scene.data
-        data.qpos[:], data.qvel[:] = self.take.poses[frame], 0
+        data.qpos[:], data.qvel[:] = self.episode.poses[frame], 0
         mujoco.mj_kinematics(self.model, data)
         mujoco.mj_comPos(self.model, data)
         mujoco.mj_camlight(self.model, data)
 
     def segmentations(self, frame: int) -> tuple[Codes, Codes]:
-        """Codes (height, width) of the posed frame without robot and things, and with all."""
+        """Codes (height, width) of the posed frame without robot and distractors, and with both."""
         self._update(frame, self.alone)
         alone = self.codes[self._geoms()]
         self._update(frame, self.all)
@@ -198,14 +206,17 @@ class Film:
         for geom in self.drawn.geoms[: self.drawn.ngeom]:
             if geom.segid >= 0 and geom.objtype == mujoco.mjtObj.mjOBJ_GEOM:
                 owner[geom.segid + 1] = geom.objid
-        return owner[pixels[..., 0] + (pixels[..., 1] << 8) + (pixels[..., 2] << 16)]
+        found: npt.NDArray[np.int32] = owner[
+            pixels[..., 0] + (pixels[..., 1] << 8) + (pixels[..., 2] << 16)
+        ]
+        return found
 
-    # ---- is it worth filming?
+    # ---- checks before rendering
 
     def check(self) -> None:
-        """Raises :class:`RejectedError` unless both states can be seen."""
+        """Raises :class:`RejectedError` unless both states are visible."""
         self._check_camera()
-        frames, (first, last) = len(self.take.poses), self.take.action
+        frames, (first, last) = len(self.episode.poses), self.episode.action
         for start, end in ((0, first), (last, frames)):
             sampled = np.linspace(start, end - 1, CHECKED_FRAMES).astype(int)
             if sum(map(self._is_seen, sampled.tolist())) < LEAST_SEEN:
@@ -213,10 +224,10 @@ class Film:
 
     def _check_camera(self) -> None:
         robot = np.isin(self.model.geom_bodyid, sorted(self.scene.robot()))
-        for frame in range(0, len(self.take.poses), 10):
+        for frame in range(0, len(self.episode.poses), 10):
             self.pose(frame)
-            way = self.scene.data.geom_xpos[robot] - self.camera.eye(frame)
-            if np.linalg.norm(way, axis=1).min() < LEAST_ARM_DISTANCE:
+            offset = self.scene.data.geom_xpos[robot] - self.camera.eye(frame)
+            if np.linalg.norm(offset, axis=1).min() < LEAST_ARM_DISTANCE:
                 raise RejectedError("camera hits arm")
 
     def _is_seen(self, frame: int) -> bool:
@@ -231,11 +242,11 @@ class Film:
         visible = truth.object_mask(seen, separate=False).sum() > SEEN_WHOLE * whole.sum()
         return bool(visible and (seen == truth.PART).sum() >= SEEN_PART * part.sum())
 
-    def leave_out_unseen(self) -> None:
-        """Stop drawing the foot and head of the robot where they are out of view, for speed."""
+    def hide_unseen(self) -> None:
+        """Hide static parts of the robot that are out of view, for speed."""
         self.model.vis.global_.fovy = self.camera.fovy + 12
         seen: set[int] = set()
-        for frame in np.linspace(0, len(self.take.poses) - 1, 14).astype(int).tolist():
+        for frame in np.linspace(0, len(self.episode.poses) - 1, 14).astype(int).tolist():
             self.pose(frame)
             self._update(frame, self.all)
             seen |= set(np.unique(self._geoms()).tolist())
@@ -243,7 +254,7 @@ class Film:
         for geom in range(self.model.ngeom):
             name = self.model.body(int(self.model.geom_bodyid[geom])).name
             if geom not in seen and name in _STATIC_ROBOT:
-                self.model.geom_group[geom] = looks.HIDDEN
+                self.model.geom_group[geom] = appearance.HIDDEN
 
 
 def _showing(*groups: int) -> Any:
@@ -258,36 +269,40 @@ def _codes(scene: Scene) -> Codes:
     """The code of each geometry (n + 1,), the last one that of none."""
     model = scene.model
     codes = np.zeros(model.ngeom + 1, np.int8)
-    groups = {looks.STILL: truth.WHOLE, looks.MOVING: truth.PART}
+    groups = {appearance.STATIC: truth.WHOLE, appearance.MOVING: truth.PART}
     hand = subtree(model, ("right_hand",))
-    things = {body: truth.THING + index for index, body in enumerate(scene.thing_bodies())}
+    distractors = {
+        body: truth.DISTRACTOR + index for index, body in enumerate(scene.distractor_bodies())
+    }
     for geom in range(model.ngeom):
         body = int(model.geom_bodyid[geom])
         if body in hand:
             codes[geom] = truth.GRIPPER
         else:
-            codes[geom] = things.get(body, groups.get(int(model.geom_group[geom]), truth.NOTHING))
+            codes[geom] = distractors.get(
+                body, groups.get(int(model.geom_group[geom]), truth.NOTHING)
+            )
     return codes
 
 
 @contextmanager
-def filming(scene: Scene, take: Take, camera: CameraPath) -> Iterator[Film]:
-    """A film whose graphics context is freed at the end."""
-    film = Film(scene, take, camera)
+def open_renderer(scene: Scene, episode: Episode, camera: CameraTrajectory) -> Iterator[Renderer]:
+    """A renderer whose graphics context is freed at the end."""
+    renderer = Renderer(scene, episode, camera)
     try:
-        yield film
+        yield renderer
     finally:
-        film.close()
+        renderer.close()
 
 
-def shoot(film: Film, path: Path, tick: Callable[[int], None]) -> truth.BoxLog:
-    """Draw and encode all frames; the file appears when it is whole."""
-    boxes = truth.BoxLog(len(film.scene.things), film.scene.task.separate)
+def render_clip(renderer: Renderer, path: Path, tick: Callable[[int], None]) -> truth.BoxLog:
+    """Render and encode all frames; the file appears when it is complete."""
+    boxes = truth.BoxLog(len(renderer.scene.distractors), renderer.scene.task.separate)
     with _encoding(path) as write:
-        for frame in range(len(film.take.poses)):
-            film.pose(frame)
-            boxes.add(*film.segmentations(frame))
-            write(film.picture(frame))
+        for frame in range(len(renderer.episode.poses)):
+            renderer.pose(frame)
+            boxes.add(*renderer.segmentations(frame))
+            write(renderer.picture(frame))
             tick(1)
     return boxes
 

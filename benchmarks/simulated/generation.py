@@ -1,4 +1,4 @@
-"""One clip: draw lots until scene, acting and camera are good; then film it and write its truth."""
+"""Generate one clip: sample scene, episode and camera until they pass, render, write the truth."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from zlib import crc32
 
 import numpy as np
 
-from benchmarks.simulated import acting, filming, looks, scene, truth
+from benchmarks.simulated import appearance, rendering, scene, truth
+from benchmarks.simulated.episode import FPS, record_episode
 from benchmarks.simulated.tasks import Manipulation, manipulation
 from objectstates.base.errors import ObjectStatesError
 from objectstates.base.storage import write_atomically
 
-TRIES = 80
+ATTEMPTS = 80
 
 
 class NoClipError(ObjectStatesError):
-    """No lots drawn made a good clip."""
+    """No attempt passed the checks."""
 
 
 @dataclass(frozen=True)
-class Order:
-    """A clip to make. The same order makes the same bytes, given the same packages."""
+class ClipRequest:
+    """A clip to generate. The same request gives the same bytes, given the same packages."""
 
     task: str
     index: int
@@ -43,18 +44,18 @@ class Order:
 
     @property
     def json(self) -> Path:
-        """Written last: where it is, the clip is whole."""
+        """Written last: if it exists, the clip is complete."""
         return self.video.with_suffix(".json")
 
-    def lots(self, attempt: int) -> int:
+    def attempt_seed(self, attempt: int) -> int:
         """The seed of an attempt."""
         parts = [self.seed, crc32(self.task.encode()), self.index, attempt]
         return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
 
 @dataclass(frozen=True)
-class Made:
-    """What to tell of a clip that was made."""
+class ClipSummary:
+    """Summary of a generated clip."""
 
     name: str
     frames: int
@@ -62,29 +63,31 @@ class Made:
     rejected: dict[str, int]
 
 
-def worker() -> Callable[[Order, Callable[[int], None]], Made]:
-    """What each process holds."""
-    return make_clip
+def worker() -> Callable[[ClipRequest, Callable[[int], None]], ClipSummary]:
+    """The function that each process calls."""
+    return generate_clip
 
 
-def make_clip(order: Order, tick: Callable[[int], None]) -> Made:
-    """Film a clip; ``tick`` hears of every frame."""
-    task, rejected = manipulation(order.task), Counter[str]()
-    for attempt in range(TRIES):
-        seed = order.lots(attempt)
+def generate_clip(request: ClipRequest, tick: Callable[[int], None]) -> ClipSummary:
+    """Generate a clip; ``tick`` is called with 1 for every frame."""
+    task, rejected = manipulation(request.task), Counter[str]()
+    for attempt in range(ATTEMPTS):
+        seed = request.attempt_seed(attempt)
         try:
-            facts = _attempt(task, seed, order.video, tick)
+            facts = _attempt(task, seed, request.video, tick)
         except scene.RejectedError as reason:
             rejected[str(reason)] += 1
             continue
-        head = {"version": truth.VERSION, "clip": order.name, "task": task.name}
+        head = {"version": truth.VERSION, "clip": request.name, "task": task.name}
         tail = {"seed": seed, "rejected_tries": dict(rejected)}
         text = json.dumps({**head, **facts, **tail}, separators=(",", ":"), allow_nan=False)
-        write_atomically(order.json, text + "\n")
+        write_atomically(request.json, text + "\n")
         first, last = facts["action_frames"]
-        return Made(order.name, facts["n_frames"], (first, last), dict(rejected))
+        return ClipSummary(request.name, facts["n_frames"], (first, last), dict(rejected))
     reasons = ", ".join(f"{count} x {reason}" for reason, count in rejected.most_common())
-    raise NoClipError(f"{order.name}: {TRIES} tries made no good clip ({reasons}): change --seed")
+    raise NoClipError(
+        f"{request.name}: {ATTEMPTS} attempts gave no clip ({reasons}): change --seed"
+    )
 
 
 def _attempt(
@@ -93,31 +96,31 @@ def _attempt(
     rng = np.random.default_rng(seed)
     stage = scene.build(task, rng)
     try:
-        take = acting.act(stage, rng)
-        look = looks.dress(stage, rng)
+        episode = record_episode(stage, rng)
+        look = appearance.randomise(stage, rng)
         origin = stage.model.body(task.whole[0]).pos
-        camera = filming.draw_camera(task.view, origin, len(take.poses), rng)
-        with filming.filming(stage, take, camera) as film:
-            film.check()
-            film.leave_out_unseen()
-            boxes = filming.shoot(film, video, tick)
+        camera = rendering.sample_camera(task.view, origin, len(episode.poses), rng)
+        with rendering.open_renderer(stage, episode, camera) as renderer:
+            renderer.check()
+            renderer.hide_unseen()
+            boxes = rendering.render_clip(renderer, video, tick)
     finally:
         stage.env.close()
     return {
         "action": task.action,
         "states": list(task.states),
-        "width": filming.WIDTH,
-        "height": filming.HEIGHT,
+        "width": rendering.WIDTH,
+        "height": rendering.HEIGHT,
         **truth.state_truth(
-            take.values, take.action, take.touch, take.phases, take.pauses, acting.FPS
+            episode.values, episode.action, episode.touch, episode.phases, episode.pauses, FPS
         ),
         "value_name": ":".join(task.value),
         "object": {"name": task.noun, **boxes.object},
         "part": {"name": task.part[0], **boxes.part},
         "gripper": {"box_visible": boxes.gripper},
         "things": [
-            {"kind": thing.kind, "state": thing.state, "box_visible": seen}
-            for thing, seen in zip(stage.things, boxes.things, strict=True)
+            {"kind": distractor.kind, "state": distractor.state, "box_visible": seen}
+            for distractor, seen in zip(stage.distractors, boxes.distractors, strict=True)
         ],
         "camera": camera.facts(),
         "look": look,

@@ -1,7 +1,7 @@
-"""Look at simulated clips: ``python -m benchmarks.simulated.sheet DIR OUT.png``.
+"""Contact sheet of simulated clips: ``python -m benchmarks.simulated.contact_sheet DIR OUT.png``.
 
 One row per clip, from before to after the action. Green: the object, yellow: what is visible of it,
-cyan: its part, magenta: the hand, orange: things, red: twins of the object.
+cyan: its part, magenta: the hand, orange: distractors, red: twins of the object.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> int:
         return 2
     small = cv2.resize(sheet, None, fx=chosen.scale, fy=chosen.scale, interpolation=cv2.INTER_AREA)
     if not cv2.imwrite(str(chosen.out), small[..., ::-1]):
-        print(f"error: cannot write {chosen.out}: choose another place", file=sys.stderr)
+        print(f"error: cannot write {chosen.out}: choose another path", file=sys.stderr)
         return 2
     return 0
 
