@@ -4,8 +4,8 @@
 
 The clips are the test clips of one simulated manipulation, shortened to about eight seconds. So
 that the middle of a clip is no good guess of its action, each clip keeps little on one side of the
-action and more on the other: the short side is that of ``crops.json`` beside the clips, the length of
-the other is random. The detector is trained on frames of the train clips, none of which is shipped.
+action and more on the other: the short side is that of ``crops.json`` beside the clips, the other
+has a random length. The detector is trained on frames of the train clips, none of which is shipped.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def discover(settings: IngestSettings, truth: dict[str, ClipTruth]) -> Result:
 
 
 def clips_with(result: Result, kind: TrackletLabel) -> list[int]:
-    """Clips with tracklets of this kind that are labelled with a state, most such tracklets first."""
+    """Clips with tracklets of this kind that are labelled with a state, most of them first."""
     wrong = (result.state > 0) & (result.corpus.tracklets.label == kind)
     counts = np.bincount(result.tracklet_clip[wrong], minlength=len(result.clips))
     return [int(n) for n in np.argsort(-counts, kind="stable") if counts[n]]
