@@ -1,7 +1,7 @@
-"""Write a page per command, from what ``--help`` tells: ``python -m tools.command_pages``.
+"""Write a page per command, from its ``--help``: ``python -m tools.command_pages``.
 
-The pages cannot drift from the commands: a test compares them. Examples stand in ``EXAMPLES`` here,
-and are run, like every command in the documentation, by a test.
+A test compares the pages with the commands. Examples are those in ``EXAMPLES``; a test runs them,
+like every command in the documentation.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Make what ``objectstates demo`` shows: short clips, their truth, and a detector.
+"""Make the data of ``objectstates demo``: short clips, their truth, and a detector.
 
     python -m tools.demo_clips ../shared/data/sim
 
 The clips are the test clips of one simulated manipulation, shortened to about eight seconds. So
-that a guess in the middle is of no use, each keeps little on one side of the action and more on the
-other: which one, and how little, is told by ``crops.json`` beside the clips; how much more is drawn
-by a seed. The detector is learned from a few frames of the train clips, none of which is shipped.
+that the middle of a clip is no good guess of its action, each clip keeps little on one side of the
+action and more on the other: the short side is that of ``crops.json`` beside the clips, the other
+has a random length. The detector is trained on frames of the train clips, none of which is shipped.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ OUT = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
 
 
 def crop(name: str, truth: dict[str, Any], given: tuple[int, int]) -> tuple[int, int]:
-    """The frames ``[first, last)`` to keep of a clip, within the one-sided crop that is given."""
+    """The frames ``[first, last)`` to keep of a clip, within its one-sided crop ``given``."""
     first, last = given
     begun, ended = truth["action_frames"]
     further = round(random.Random(name).uniform(*FURTHER) * truth["fps"])
-    if first > 0:  # little is left before the action
+    if first > 0:  # the short side is before the action
         return first, min(last, ended + further)
     return max(first, begun - further), last
 
 
 def cut_truth(truth: dict[str, Any], first: int, last: int) -> dict[str, Any]:
-    """What is true of frames ``[first, last)``, in their own time."""
+    """The truth of frames ``[first, last)``, with times from frame ``first``."""
     fps = truth["fps"]
     begun, ended = truth["action_frames"]
     return {

@@ -1,9 +1,9 @@
 """Make the picture of docs/failures.md: ``python -m tools.failure_pictures``.
 
-The demo's clips are looked at twice by the paper's settings, with the shipped detector and without
-(``motion``). Of each run the clip with the most false positives is shown: the tracklets labelled
-state 1 and state 2 (blue and orange boxes) and the action between them; thin white boxes are where
-the object truly is.
+The demo's clips are processed twice with the paper's settings: with the shipped detector and with
+``motion``. Of each run the clip with the most false positives is shown: the tracklets labelled
+state 1 and state 2 (blue and orange boxes) and the action between them; thin white boxes are
+the ground truth.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def discover(settings: IngestSettings, truth: dict[str, ClipTruth]) -> Result:
 
 
 def clips_with(result: Result, kind: TrackletLabel) -> list[int]:
-    """Clips in which a tracklet of this kind was taken for a state, the most such first."""
+    """Clips with tracklets of this kind that are labelled with a state, most of them first."""
     wrong = (result.state > 0) & (result.corpus.tracklets.label == kind)
     counts = np.bincount(result.tracklet_clip[wrong], minlength=len(result.clips))
     return [int(n) for n in np.argsort(-counts, kind="stable") if counts[n]]
