@@ -29,10 +29,13 @@ WITHOUT_MODULE = {
     "benchmarks/test_simulated.py": "the modules of benchmarks/simulated together",
     "benchmarks/test_wild.py": "the modules of benchmarks/wild that search narrations",
     "benchmarks/test_wild_footage.py": "the modules of benchmarks/wild that judge footage",
+    "cli/test_cli.py": "the entry point, and what all commands have in common",
     "discovery/test_reference.py": "comparison with answers of the authors' code",
     "docs/test_docs.py": "the pages of the documentation",
+    "examples/test_quickstart.py": "examples/quickstart.ipynb",
     "report/test_browser.py": "the report in a browser",
     "solver/test_backends.py": "every backend against the dense reference",
+    "test_api.py": "the public names of the package, and rules for all modules",
     "tools/test_contract.py": "the import contract of pyproject.toml",
     "tools/test_citation.py": "CITATION.cff",
 }

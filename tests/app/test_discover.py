@@ -4,6 +4,7 @@ import json
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ class Recorder(Monitor):
     """Records the progress of each stage."""
 
     def __init__(self):
-        self.progress = {"ingest": [], "fit": [], "report": []}
+        self.progress: dict[str, list[Any]] = {"ingest": [], "fit": [], "report": []}
 
     def ingested(self, corpus, report):
         self.corpus, self.observed = corpus, report.observed

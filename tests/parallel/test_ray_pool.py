@@ -15,7 +15,7 @@ from objectstates.parallel import ray_pool
 from objectstates.parallel.pool import run_all
 from objectstates.video.clip_list import find_clips
 from tests.ingest.test_pipeline import BOX, FPS, scene
-from tests.narration.test_search import talk
+from tests.narration.test_retrieval import talk
 from tests.parallel.test_pool import Squarer, Unmakeable
 from tests.video.videos import write_video
 

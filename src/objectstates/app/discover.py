@@ -44,6 +44,7 @@ class _Silent(Monitor):
     pass
 
 
+# long: half of it declares and documents the parameters
 def discover(
     videos: str | Path | Sequence[str | Path],
     *,

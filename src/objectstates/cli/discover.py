@@ -42,17 +42,12 @@ def discover(
     truth: Annotated[
         Path | None,
         flag(
-            "Annotations to compare with: a CSV clip,action_start,action_end or a folder "
-            "with a JSON file per clip."
+            "Annotations: a CSV clip,action_start,action_end, or a folder of JSON files per clip."
         ),
     ] = None,
     seed: Seed = 0,
-    device: Annotated[
-        str, flag("Device of torch models and of the fit: cpu or cuda (a GPU).")
-    ] = "cpu",
-    strict: Annotated[
-        bool, flag("Stop if a video cannot be read or a clip admits no labelling.")
-    ] = False,
+    device: Annotated[str, flag("Device of torch models and the fit: cpu or cuda.")] = "cpu",
+    strict: Annotated[bool, flag("Stop if a clip cannot be read or labelled.")] = False,
     paper: Paper = False,
     config: Config = None,
     json: AsJson = False,

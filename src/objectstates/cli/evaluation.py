@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from objectstates.cli.options import Processes, Seed, flag
+from objectstates.cli.options import Cache, Processes, Seed, flag
 from objectstates.cli.output import complain, make_table, print_table, printable, warnings_in_a_line
 from objectstates.cli.progress import stage_lines, status_line
 
@@ -22,12 +22,8 @@ def reproduce(
     ],
     out: Annotated[Path, flag("Folder for the tables and the scores of each run.")],
     rows: Annotated[str, flag("Rows of the table, such as f,iv; all unless given.")] = "",
-    actions: Annotated[
-        str, flag("Actions, such as put_wheel; all in the folder unless given.")
-    ] = "",
-    nu: Annotated[
-        float, flag("Weight of the coupling of states and action; the authors' code uses 0.5.")
-    ] = 1.0,
+    actions: Annotated[str, flag("Actions, such as put_wheel; all unless given.")] = "",
+    nu: Annotated[float, flag("Coupling of states and action; the authors' code has 0.5.")] = 1.0,
     runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,
     seed: Seed = 0,
     fresh: Annotated[bool, flag("Repeat runs whose scores exist.", "--fresh")] = False,
@@ -70,9 +66,7 @@ def benchmark(
         ),
     ],
     out: Annotated[Path, flag("Folder for the tables and the outcome of each stage.")],
-    tasks: Annotated[
-        str, flag("Manipulations, by the names of their folders; all unless given.")
-    ] = "",
+    tasks: Annotated[str, flag("Manipulations, by folder name; all unless given.")] = "",
     methods: Annotated[str, flag("Methods, such as chance,joint; all unless given.")] = "",
     detector: Annotated[
         str, flag("As for ingest. Unless given: trained on the train clips, or motion without any.")
@@ -80,9 +74,7 @@ def benchmark(
     no_crops: Annotated[bool, flag("Use whole clips; ignore crops.json.", "--no-crops")] = False,
     runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,
     processes: Processes = None,
-    cache: Annotated[
-        Path | None, flag("Folder for the observations of each clip; the user's cache if not set.")
-    ] = None,
+    cache: Cache = None,
     seed: Seed = 0,
     fresh: Annotated[bool, flag("Repeat stages whose outcome exists.", "--fresh")] = False,
 ) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from objectstates.data.result import Result
 
 
+# long: most of it declares the options
 def fit(
     call: typer.Context,
     source: Source,

@@ -10,6 +10,7 @@ import typer
 from objectstates.base.choices import BOX_CONTEXT, DETECTION_THRESHOLD, ChunkKind
 from objectstates.cli.options import (
     AsJson,
+    Cache,
     EngineOption,
     ObjectName,
     Processes,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from objectstates.ingest.pipeline import Report
 
 
+# long: most of it declares the options
 def ingest(
     call: typer.Context,
     videos: Videos = None,
@@ -53,9 +55,7 @@ def ingest(
     processes: Processes = None,
     engine: EngineOption = "local",
     ray_address: RayAddress = "auto",
-    cache: Annotated[
-        Path | None, flag("Folder for observations of clips; default: user's cache.")
-    ] = None,
+    cache: Cache = None,
     no_cache: Annotated[bool, flag("Do not keep the observations of clips.", "--no-cache")] = False,
     seed: Annotated[int, flag("Seed of the codebooks.")] = 0,
     strict: Annotated[bool, flag("Stop at the first video with a problem.")] = False,

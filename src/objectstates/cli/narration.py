@@ -86,6 +86,7 @@ def _targets(videos: list[Path], out: Path | None) -> dict[Path, Path]:
     return targets
 
 
+# long: half of it declares the options
 def retrieve(
     narrations: Annotated[list[Path], typer.Argument(help="Subtitle files, or folders of them.")],
     out: Annotated[Path, flag("The list of clips to write (CSV).")],

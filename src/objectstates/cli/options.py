@@ -33,6 +33,9 @@ EngineOption = Annotated[
     ),
 ]
 RayAddress = Annotated[str, flag("Address of the Ray cluster; local starts one on this machine.")]
+Cache = Annotated[
+    Path | None, flag("Folder for observations of clips; the user's cache unless given.")
+]
 AsJson = Annotated[bool, flag("Print the summary as JSON.", "--json")]
 
 
