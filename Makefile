@@ -73,4 +73,4 @@ benchmark: .venv/installed-dev
 	touch $@
 
 clean:
-	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* site
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* site

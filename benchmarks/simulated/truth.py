@@ -20,7 +20,7 @@ NEAR_LAST = 0.05  # of the change: it has ended when the state stays closer to t
 LEAST_PIXELS = 6  # of an object that counts as visible
 
 # Codes of a segmentation; the n-th distractor has the code DISTRACTOR + n.
-NODISTRACTOR, WHOLE, PART, GRIPPER, DISTRACTOR = 0, 1, 2, 3, 10
+NOTHING, WHOLE, PART, GRIPPER, DISTRACTOR = 0, 1, 2, 3, 10
 
 
 def last_value(values: Floats) -> Floats:

@@ -114,17 +114,17 @@ def test_machines_that_die_lose_only_what_they_work_on():
 
 
 class Counted:
-    """Actors whose messages are weighed."""
+    """Actors that record the number and bytes of their messages."""
 
     def __init__(self, actors):
-        self.actors, self.asked, self.told, self.answered = actors, Counter(), 0, 0
+        self.actors, self.asked, self.told, self.answered = actors, Counter[str](), 0, 0
 
     def __len__(self):
         return len(self.actors)
 
     def call(self, method, arguments):
         answers = self.actors.call(method, arguments)
-        if method != "keep":  # which is as rare as better roundings are
+        if method != "keep":  # sent only when a rounding improved
             self.asked[method] += 1
             self.told += len(pickle.dumps(arguments[0]))
             self.answered += sum(len(pickle.dumps(answer)) for answer in answers)
@@ -138,8 +138,9 @@ def test_messages_are_those_of_a_real_fit(tmp_path):
     makers = shard_makers(made, tmp_path / "rows", shards)
     with LocalActors([make() for make in makers]) as actors:
         counted = Counted(actors)
-        shifts = tuple(shift_of(rows) for rows in made.sides()[2:])
-        problem = ShardedProblem(counted, shifts, nu=0.1, **SETTINGS)
+        action, state = (shift_of(rows) for rows in made.sides()[2:])
+        mu, lam = SETTINGS["mu"], SETTINGS["lam"]
+        problem = ShardedProblem(counted, (action, state), nu=0.1, mu=mu, lam=lam)
         problem.minimise(tol=0.0, max_passes=passes)
     corpus = Corpus(90, TRACKLETS, CHUNKS, *sizes)
     bill = fit(corpus, replace(ONE, count=1), shards=shards, passes=passes)
