@@ -8,8 +8,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchmarks.detector import known
 from objectstates.base.errors import DetectorError, LabelError
@@ -19,14 +17,7 @@ from objectstates.detect.detections import Detections
 from objectstates.detect.fewshot import Calibration, FewShotDetector, load
 from objectstates.detect.fewshot_training import Recipe, _calibration, _HeldOut, train
 from objectstates.detect.from_truth import judge_labels, train_labels
-from objectstates.detect.metrics import average_precision, evaluate, match
-from objectstates.detect.proposals import (
-    dense_boxes,
-    describe_bins,
-    integral,
-    score_boxes,
-    shapes_like,
-)
+from objectstates.detect.metrics import evaluate
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, VideoInfo
 from tests.detect.pictures import background, labelled_folder, picture, simulated
@@ -226,44 +217,6 @@ def test_regions_to_ignore_count_neither_way(detector: FewShotDetector, tmp_path
 def test_one_detector_serves_all_clips(detector: FewShotDetector):
     video = VideoInfo(Path("v.mp4"), 160, 120, 1.0, 25.0)
     assert detector.for_clip(ClipSpan("v", Path("v.mp4")), video) is detector
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_fast_scores_are_those_of_the_description(seed: int):
-    rng = np.random.default_rng(seed)
-    cells = rng.normal(size=(9, 13, 5)).astype(np.float32)
-    low = rng.uniform([0, 0], [12, 8], (20, 2))
-    boxes = np.hstack([low, low + rng.uniform(0.2, 1, (20, 2)) * ([13, 9] - low)])
-    weights = rng.normal(size=(9, 5)).astype(np.float32)
-    slow = np.tensordot(describe_bins(cells, boxes, 3), weights, 2)
-    fast = score_boxes(integral(cells @ weights.T), boxes, 3)
-    np.testing.assert_allclose(fast, slow, atol=1e-3)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_some_proposal_lies_on_any_box_of_the_trained_shapes(seed: int):
-    rng = np.random.default_rng(seed)
-    sides = rng.uniform(30, 120, (5, 2))
-    low = rng.uniform(0, [320, 240] - sides)
-    boxes = np.hstack([low, low + sides])
-    proposals = dense_boxes(shapes_like(boxes), (240, 320), 8)
-    assert iou(boxes, proposals).max(axis=1).min() > 0.65
-
-
-def test_an_object_is_found_once():
-    truth = np.array([[0, 0, 10, 10], [20, 0, 30, 10]])
-    boxes = np.array([[0, 0, 10, 10], [0, 0, 10, 9], [20, 0, 30, 12], [50, 0, 60, 10]])
-    assert match(boxes, truth).tolist() == [True, False, True, False]
-    assert not match(boxes, np.empty((0, 4))).any()
-
-
-def test_average_precision_by_hand():
-    # Right, wrong, right of 4 objects: a quarter at precision 1, a quarter at 2/3.
-    scores, right = np.array([0.2, 0.9, 0.5]), np.array([True, True, False])
-    assert average_precision(scores, right, 4) == pytest.approx(0.25 * 1 + 0.25 * 2 / 3)
-    assert average_precision(np.empty(0), np.empty(0, bool), 3) == 0
 
 
 def test_it_finds_drawers_in_a_clip_it_has_not_seen():

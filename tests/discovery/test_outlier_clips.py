@@ -156,7 +156,7 @@ def test_set_aside_clips_are_kept_on_disk_and_shown(rejecting, run, tmp_path):
         clip.clip for clip in rejecting.set_aside_
     ]
     write_report(again, tmp_path / "page.html")
-    assert "Not learned from" in (tmp_path / "page.html").read_text()
+    assert "Outlier clips" in (tmp_path / "page.html").read_text()
     assert rejecting.set_aside_[0].reason in (tmp_path / "page.html").read_text()
 
 

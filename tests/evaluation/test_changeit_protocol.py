@@ -64,7 +64,8 @@ def test_answers_are_judged_and_averaged_over_categories():
     assert [(row.states, row.action) for row in scores.rows] == [(1, 1), (0.5, 0), (0, 0)]
     assert scores.states == pytest.approx((0.75 + 0) / 2)
     assert scores.action == pytest.approx((0.5 + 0) / 2)
-    assert scores.states_interval().low <= scores.states <= scores.states_interval().high
+    bounds = scores.states_interval()
+    assert (bounds.low, bounds.mean, bounds.high) == (0.25, 0.375, 0.5), "1/2 to 1, and 0 to 0"
 
 
 def test_a_result_answers_as_it_labelled():

@@ -3,12 +3,10 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 
 from objectstates import JointDiscovery
-from objectstates.base.choices import ExportFormat
 from objectstates.base.errors import ExportError, MissingExtraError, SettingError
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.export import FORMATS, export
@@ -24,8 +22,11 @@ def format(request):
     return request.param
 
 
-def test_the_command_offers_what_there_is():
-    assert get_args(ExportFormat) == tuple(FORMATS)
+def test_the_command_offers_all_formats(run):
+    code, _, err = run("export", "result", "--to", "pdf", "--out", "x")
+    assert code == 2
+    for name in FORMATS:
+        assert f"'{name}'" in err
 
 
 def test_an_export_is_whole_and_replaces_only_its_own(result, format, tmp_path):

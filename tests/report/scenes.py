@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from objectstates import Box, Chunk, Clip, Corpus, JointDiscovery, Result, Tracklet, TrackletLabel
-from tests.video.test_reader import write_video
+from tests.video.videos import write_video
 
 WIDTH, HEIGHT, FPS, SECONDS = 160, 120, 25, 6
 BLUE, ORANGE = (40, 90, 220), (240, 150, 20)

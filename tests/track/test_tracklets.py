@@ -44,7 +44,7 @@ def test_pieces_tile_their_track(steps: list[float], seconds: float, least: floa
         assert (pieces[0].start, pieces[-1].end) == (0, track.end)
         for piece in pieces:
             assert piece.end - piece.start <= 1.5 * seconds + max(steps) + 1e-5
-            assert len(piece.timed_boxes) == len(piece.times)
+            assert len(piece.boxes) == len(piece.times)
 
 
 def test_pieces_score_the_mean_of_their_detections() -> None:

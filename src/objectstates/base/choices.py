@@ -14,7 +14,6 @@ TimeUnit = Literal["clip", "second"]
 Engine = Literal["local", "processes", "ray"]
 OnInfeasible = Literal["skip", "raise"]
 ChunkKind = Literal["dense", "paper"]
-ExportFormat = Literal["csv", "jsonl", "webvtt", "coco", "cvat", "labelstudio", "rerun", "crops"]
 TextMethod = Literal["tfidf", "embeddings"]
 
 PAPER = {"nu": 1.0, "time_unit": "second", "labelling": "paper"}

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from objectstates.base.choices import BOX_CONTEXT, ExportFormat
+from objectstates.base.choices import BOX_CONTEXT
 from objectstates.cli.options import AsJson, flag
 from objectstates.cli.output import complain, show
+from objectstates.export.registry import FORMATS
+
+if TYPE_CHECKING:
+    ExportFormat = str
+else:
+    ExportFormat = Literal[tuple(FORMATS)]  # the help lists all formats
 
 
 def export(

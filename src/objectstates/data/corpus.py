@@ -58,7 +58,7 @@ class Corpus(CorpusTables):
         )
 
     @classmethod
-    def from_arrays(
+    def from_arrays(  # long by its parameters
         cls,
         *,
         tracklets_per_clip: npt.ArrayLike,
@@ -106,33 +106,19 @@ class Corpus(CorpusTables):
         if clip_ids is None:
             clip_ids = [f"clip{n:0{len(str(max(n_clips - 1, 0)))}d}" for n in range(n_clips)]
         m, t = int(of_tracklets.sum()), int(of_chunks.sum())
-        start, end = (
-            _floats("tracklet_start", tracklet_start),
-            _floats("tracklet_end", tracklet_end),
-        )
+        times = tracklet_start, tracklet_end, tracklet_time
+        score = np.ones(m) if tracklet_score is None else tracklet_score
         tracklets = Tracklets(
-            offsets=offsets_of(of_tracklets),
-            start=start,
-            end=end,
-            time=_middle("tracklet_time", tracklet_time, start, end),
-            score=_floats(
-                "tracklet_score", np.ones(m) if tracklet_score is None else tracklet_score
-            ),
+            **_columns("tracklet", of_tracklets, times, tracklet_label, 3, tracklet_features),
+            score=_floats("tracklet_score", score),
             allowed=as_flags("`tracklet_allowed`", tracklet_allowed, (m, 2)),
-            label=as_labels("`tracklet_label`", tracklet_label, m, 3),
-            features=_features("tracklet_features", tracklet_features),
             boxes=np.empty((0, 5)),
             box_offsets=np.zeros(m + 1, np.int64),
         )
-        start, end = _floats("chunk_start", chunk_start), _floats("chunk_end", chunk_end)
+        times = chunk_start, chunk_end, chunk_time
         chunks = Chunks(
-            offsets=offsets_of(of_chunks),
-            start=start,
-            end=end,
-            time=_middle("chunk_time", chunk_time, start, end),
+            **_columns("chunk", of_chunks, times, chunk_label, 1, chunk_features),
             allowed=as_flags("`chunk_allowed`", chunk_allowed, (t,)),
-            label=as_labels("`chunk_label`", chunk_label, t, 1),
-            features=_features("chunk_features", chunk_features),
         )
         no_value = (None,) * n_clips
         of_videos = no_value if videos is None else tuple(videos)
@@ -318,10 +304,25 @@ def _floats(name: str, values: npt.ArrayLike) -> Array:
         raise CorpusError(f"`{name}` must be numbers: {problem}") from problem
 
 
-def _middle(name: str, time: npt.ArrayLike | None, start: Array, end: Array) -> Array:
-    if time is not None:
-        return _floats(name, time)
-    return (start + end) / 2 if start.shape == end.shape else start
+def _columns(
+    kind: str,
+    per_clip: Array,
+    times: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike | None],
+    label: npt.ArrayLike | None,
+    largest: int,
+    features: npt.ArrayLike,
+) -> dict[str, Array]:
+    """The columns that both tables have; ``times`` are start, end and time, ``largest`` a label."""
+    start, end = _floats(f"{kind}_start", times[0]), _floats(f"{kind}_end", times[1])
+    middle = (start + end) / 2 if start.shape == end.shape else start  # validation reports these
+    return {
+        "offsets": offsets_of(per_clip),
+        "start": start,
+        "end": end,
+        "time": middle if times[2] is None else _floats(f"{kind}_time", times[2]),
+        "label": as_labels(f"`{kind}_label`", label, int(per_clip.sum()), largest),
+        "features": _features(f"{kind}_features", features),
+    }
 
 
 def _time(row: Tracklet | Chunk) -> float:

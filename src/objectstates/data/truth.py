@@ -146,7 +146,7 @@ def _tracklet_labels(corpus: Corpus, n: int, truth: ClipTruth) -> Array:
     before, after = truth.phase(end - 2 * _TOLERANCE) == 0, truth.phase(start) == 2
     label = np.full(len(rows), TrackletLabel.AMBIGUOUS, np.int8)
     label[before], label[after] = TrackletLabel.STATE_1, TrackletLabel.STATE_2
-    if not len(truth.times):
+    if not len(truth.times) or not len(rows):
         return label
     edges = table.box_offsets[rows.start : rows.stop + 1]
     if (np.diff(edges) == 0).any():
@@ -154,13 +154,10 @@ def _tracklet_labels(corpus: Corpus, n: int, truth: ClipTruth) -> Array:
             f"clip {corpus.clip_ids[n]!r} has tracklets without boxes, which cannot be compared "
             "with the object's: make the corpus with ingest, or give ground truth without boxes"
         )
-    boxes = table.boxes[edges[0] : edges[-1]] if len(rows) else np.empty((0, 5))
+    boxes = table.boxes[edges[0] : edges[-1]]
     overlap = paired_iou(boxes[:, 1:], truth.boxes_at(boxes[:, 0]))
-    for i, (first, last) in enumerate(
-        zip(edges[:-1] - edges[0], edges[1:] - edges[0], strict=True)
-    ):
-        if overlap[first:last].mean() < MATCH_IOU:
-            label[i] = TrackletLabel.FALSE_POSITIVE
+    means = np.array([part.mean() for part in np.split(overlap, edges[1:-1] - edges[0])])
+    label[means < MATCH_IOU] = TrackletLabel.FALSE_POSITIVE
     return label
 
 

@@ -5,7 +5,7 @@ A new detector is one file with a class that fits `Detector`, and one line in ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, runtime_checkable
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.choices import DETECTION_THRESHOLD
+from objectstates.base.errors import SettingError
 from objectstates.features.backbones import Backbone, FeatureMaps
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, VideoInfo
@@ -73,6 +74,17 @@ class Detector(Protocol):
     def for_clip(self, clip: ClipSpan, video: VideoInfo, /) -> Detector: ...
 
     def detect(self, frames: Sequence[Frame], /) -> list[Detections]: ...
+
+
+def class_index(model: str, names: Mapping[int, str], object_name: str | None) -> int | None:
+    """Index of the class of a name, in upper or lower case; None, for any, without a name."""
+    if object_name is None:
+        return None
+    for index, name in names.items():
+        if name.casefold() == object_name.casefold():
+            return int(index)
+    listed = ", ".join(sorted(set(names.values()) - {"N/A", "__background__"}))
+    raise SettingError(f"{model} has no class {object_name!r}; `object_name` may be {listed}")
 
 
 class FrameDetector:

@@ -179,15 +179,15 @@ def load(path: str | Path, threshold: float = DETECTION_THRESHOLD) -> FewShotDet
         header = json.loads(bytes(content["header"]).decode("utf-8"))
         if header.get("format") != FORMAT:
             raise ValueError("another kind of file")
+        return _unpacked(path, header, content, threshold)
     except FileNotFoundError:
         raise DetectorError(f"{path} does not exist: train a detector, or check the path") from None
     except OSError as problem:
         raise DetectorError(f"{path} cannot be read: {problem.strerror or problem}") from problem
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise DetectorError(
-            f"{path} is not a few-shot detector, or is damaged: train it again"
+            f"{path} is not a few-shot detector, or is damaged ({error}): train it again"
         ) from error
-    return _unpacked(path, header, content, threshold)
 
 
 def resized(image: Image, side: int) -> Image:
@@ -306,21 +306,18 @@ def _unpacked(
         )
     if header.get("network") != lite0.FINGERPRINT:
         raise DetectorError(f"{path} was trained on another version of the network: train it again")
-    try:
-        shapes, weights, moves, offset = (np.asarray(content[n], np.float64) for n in _ARRAYS)
-        channels = sum(Lite0.CHANNELS[stride] for stride in FINE_STRIDES)
-        expected = [(len(shapes), 2), (GRID**2, channels), (GRID**2 * channels, 4), (4,)]
-        if [a.shape for a in (shapes, weights, moves, offset)] != expected or len(shapes) == 0:
-            raise ValueError("arrays do not fit together")
-        slope, contrast, shift = map(float, header["calibration"])
-        return FewShotDetector(
-            object=str(header["object"]),
-            side=int(header["side"]),
-            shapes=shapes,
-            head=Head(weights, float(header["bias"]), moves, offset),
-            calibration=Calibration(slope, contrast, shift),
-            trained_on={str(k): int(v) for k, v in header["trained_on"].items()},
-            threshold=threshold,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DetectorError(f"{path} is damaged ({error}): train the detector again") from error
+    shapes, weights, moves, offset = (np.asarray(content[n], np.float64) for n in _ARRAYS)
+    channels = sum(Lite0.CHANNELS[stride] for stride in FINE_STRIDES)
+    expected = [(len(shapes), 2), (GRID**2, channels), (GRID**2 * channels, 4), (4,)]
+    if [a.shape for a in (shapes, weights, moves, offset)] != expected or len(shapes) == 0:
+        raise ValueError("arrays do not fit together")
+    slope, contrast, shift = map(float, header["calibration"])
+    return FewShotDetector(
+        object=str(header["object"]),
+        side=int(header["side"]),
+        shapes=shapes,
+        head=Head(weights, float(header["bias"]), moves, offset),
+        calibration=Calibration(slope, contrast, shift),
+        trained_on={str(k): int(v) for k, v in header["trained_on"].items()},
+        threshold=threshold,
+    )

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,8 +117,13 @@ def train(
     loaded = list(labels.load())
     side = _resized_side(loaded, recipe)
     folds = _folds([image for image, _ in loaded], recipe.folds)
-    steps = _Steps(progress, len(loaded) + 2 * (int(folds.max()) + 1))
-    examples = _examples(loaded, folds, side, recipe, np.random.default_rng(seed), steps)
+    steps, total = count(1), len(loaded) + 2 * (int(folds.max()) + 1)
+
+    def step_done() -> None:
+        if progress is not None:
+            progress(next(steps), total)
+
+    examples = _examples(loaded, folds, side, recipe, np.random.default_rng(seed), step_done)
     shapes = shapes_like(np.concatenate([e.boxes for e in examples]))
     sources = len({image.source for image, _ in loaded})
     heads, held_out = [], list[_HeldOut]()
@@ -125,16 +131,16 @@ def train(
         trainer = _Trainer(
             [e for e in examples if e.group != fold], shapes, recipe, np.random.default_rng(seed)
         )
-        steps.done()
+        step_done()
         heads.append(trainer.head())
         unseen = [e for e in examples if e.original and e.group == fold]
         held_out += [found for e in unseen for found in _evaluate(e, heads[-1], shapes)]
-        steps.done()
+        step_done()
     return FewShotDetector(
         object=labels.object,
         side=side,
         shapes=shapes,
-        head=_mean_head(heads),
+        head=Head(*(np.mean(column, axis=0) for column in zip(*map(astuple, heads), strict=True))),
         calibration=_calibration(held_out, len(loaded), max(sources, int(folds.max()) + 1)),
         trained_on={
             "images": len(loaded),
@@ -142,16 +148,6 @@ def train(
             "sources": sources,
         },
     )
-
-
-class _Steps:
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._total, self._done = progress, total, 0
-
-    def done(self) -> None:
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total)
 
 
 def _resized_side(loaded: Sequence[tuple[LabelledImage, Image]], recipe: Recipe) -> int:
@@ -184,7 +180,7 @@ def _examples(
     side: int,
     recipe: Recipe,
     rng: np.random.Generator,
-    steps: _Steps,
+    step_done: Callable[[], None],
 ) -> list[_Example]:
     copies = min(recipe.max_copies, max(0, recipe.images // len(loaded) - 1))
     examples = []
@@ -197,7 +193,7 @@ def _examples(
             copy, transform = _augment(image, rng, mirror=k % 2 == 0, hue=recipe.hue)
             moved, moved_ignored = transform(boxes), transform(ignored)
             examples.append(_example(copy, moved, moved_ignored, fold, original=False))
-        steps.done()
+        step_done()
     return examples
 
 
@@ -362,15 +358,6 @@ def _logistic(positives: Floats32, negatives: Floats32, start: Floats, recipe: R
 
     limit: Any = {"maxiter": recipe.iterations}
     return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", options=limit).x)
-
-
-def _mean_head(heads: Sequence[Head]) -> Head:
-    return Head(
-        np.mean([h.weights for h in heads], axis=0),
-        float(np.mean([h.bias for h in heads])),
-        np.mean([h.moves for h in heads], axis=0),
-        np.mean([h.offset for h in heads], axis=0),
-    )
 
 
 class _HeldOut(NamedTuple):

@@ -26,6 +26,7 @@ import onnxruntime
 
 from objectstates.base.errors import DetectorError, SettingError
 from objectstates.base.onnx_utils import inference_session
+from objectstates.detect import detections
 from objectstates.detect.detections import Boxes, Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import best_detections
 from objectstates.detect.onnx_layouts import Floats, Size, recognise
@@ -262,26 +263,20 @@ def _class_index(
     names: Mapping[int, str],
     classes: int | None,
     object_name: str | None,
-    class_index: int | None,
+    index: int | None,
 ) -> int | None:
     """Index of the object's class, or None for any."""
-    if class_index is None:
+    if index is None:
         if object_name is None or (classes == 1 and not names):
             return None
         if not names:
             raise SettingError(
                 f"{path} has no class names: choose a class by its index, as onnx:{path}#0"
             )
-        called = {name.casefold(): index for index, name in names.items()}
-        if object_name.casefold() not in called:
-            listed = ", ".join(names.values())
-            raise SettingError(
-                f"{path} has no class {object_name!r}; `object_name` may be {listed}"
-            )
-        class_index = called[object_name.casefold()]
-    if class_index < 0 or (classes is not None and class_index >= classes):
-        raise SettingError(f"{path} has no class {class_index}, only {classes}, counted from 0")
-    return class_index
+        index = detections.class_index(str(path), names, object_name)
+    if index is not None and (index < 0 or (classes is not None and index >= classes)):
+        raise SettingError(f"{path} has no class {index}, only {classes}, counted from 0")
+    return index
 
 
 def _digest(path: Path) -> str:

@@ -21,7 +21,12 @@ from objectstates.base.torch_utils import (
     torch_device,
     weights_digest,
 )
-from objectstates.detect.detections import Detections, DetectorOptions, FrameDetector
+from objectstates.detect.detections import (
+    Detections,
+    DetectorOptions,
+    FrameDetector,
+    class_index,
+)
 from objectstates.detect.nms import best_detections
 from objectstates.video.reader import Frame, Image
 
@@ -82,7 +87,7 @@ def torchvision_detector(
         raise SettingError(f"torchvision has no detector {name!r}; choose {', '.join(known)}")
     weights = models.get_model_weights(name).DEFAULT
     names = dict(enumerate(weights.meta["categories"]))
-    wanted = _label(f"torchvision:{name}", names, options.object_name)
+    wanted = class_index(f"torchvision:{name}", names, options.object_name)
     torch_device(options.device)  # raises before anything is downloaded
     with loading(f"detector torchvision:{name}", DetectorError):
         network = models.get_model(
@@ -156,7 +161,7 @@ def _fixed_classes(model: str, options: DetectorOptions) -> tuple[Any, Find, str
     with loading(f"detector hf:{model}", DetectorError):
         network = transformers.AutoModelForObjectDetection.from_pretrained(model)
         processor = transformers.AutoImageProcessor.from_pretrained(model)
-    wanted = _label(f"hf:{model}", network.config.id2label, options.object_name)
+    wanted = class_index(f"hf:{model}", network.config.id2label, options.object_name)
 
     def find(images: Sequence[Image]) -> list[tuple[Any, Any]]:
         inputs = processor(images=_pictures(images), return_tensors="pt").to(options.device)
@@ -182,16 +187,3 @@ def _of_label(found: Sequence[Mapping[str, Any]], wanted: int | None) -> list[tu
         chosen = slice(None) if wanted is None else one["labels"] == wanted
         pairs.append((one["boxes"][chosen], one["scores"][chosen]))
     return pairs
-
-
-def _label(model: str, names: Mapping[int, str], object_name: str | None) -> int | None:
-    """Index of the class of a name; None, for any, if no name is given."""
-    if object_name is None:
-        return None
-    for index, name in names.items():
-        if name.casefold() == object_name.casefold():
-            return int(index)
-    real = sorted({name for name in names.values() if name not in ("N/A", "__background__")})
-    raise SettingError(
-        f"{model} has no class {object_name!r}; `object_name` may be {', '.join(real)}"
-    )

@@ -27,7 +27,7 @@ from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
 from objectstates.discovery.estimator import InfeasibleClipWarning, JointDiscovery
 from objectstates.evaluation import ClipScore, Evaluation, evaluate
-from objectstates.evaluation.precision import score_clip
+from objectstates.evaluation.precision import Side, score_clip
 
 KMEANS_STARTS = 10  # as in the paper
 SVM_C = 1.0  # scikit-learn's default; the paper does not give its value
@@ -91,14 +91,15 @@ def compare_with_baselines(result: Result, corpus: Corpus) -> list[BaselineRow]:
     """
     found = evaluate(result, corpus)
 
-    def row(name: str, scores: Evaluation) -> BaselineRow:
-        states = scores.state_precision, found.state_precision
-        action = scores.action_precision, found.action_precision
-        return BaselineRow(name, *(None if np.isnan(x).any() else x[0] for x in (states, action)))
+    rows = {"chance": chance(corpus), "middle of the clip": middle(corpus), "discovered": found}
 
-    rows = [row("chance", chance(corpus)), row("middle of the clip", middle(corpus))]
-    rows.append(row("discovered", found))
-    return rows if rows[-1] != BaselineRow("discovered", None, None) else []
+    def known(scores: Evaluation, side: Side) -> float | None:
+        value = scores.precision(side)
+        return None if np.isnan(value + found.precision(side)) else value
+
+    if np.isnan([found.state_precision, found.action_precision]).all():
+        return []
+    return [BaselineRow(n, known(row, "states"), known(row, "action")) for n, row in rows.items()]
 
 
 # --- without learning -------------------------------------------------------------------------

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result, SkippedClip
 from objectstates.evaluation.bootstrap import Comparison, interval, macro_mean, paired
+
+Side = Literal["states", "action"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ class Evaluation:
     def action_precision(self) -> float:
         """Fraction of clips whose action is right."""
         return macro_mean([self.actions])
+
+    def precision(self, side: Side) -> float:
+        return self.state_precision if side == "states" else self.action_precision
 
     @property
     def labels_per_clip(self) -> float:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from objectstates.data.formats.authors import read_authors
 from objectstates.evaluation import Evaluation, compare, method_row
 from objectstates.evaluation.baselines import METHODS, MethodSettings
 from objectstates.evaluation.bootstrap import macro_mean
+from objectstates.evaluation.precision import Side
 from objectstates.evaluation.score_files import cached_scores
 from objectstates.evaluation.tables import Cell, Table, comparison_table, text
 
@@ -55,8 +55,6 @@ PAPER = {
     "E1": (0.65, 0.68, 0.56, 0.11, 0.91, 0.54, 0.59),
 }
 """The numbers of the paper's Tables 1 and 3 by row, in the order of `ACTIONS`."""
-
-Side = Literal["states", "action"]
 
 
 @dataclass(frozen=True)
@@ -239,10 +237,12 @@ def paper_table(done: Reproduction) -> Table:
     rows = []
     for row in done.rows:
         parts = done.parts(row)
-        cells = [_beside(_precision(parts.get(a), row.side), row.paper(a)) for a in done.actions]
+        ours = {action: scores.precision(row.side) for action, scores in parts.items()}
+        cells = [_beside(ours.get(a, np.nan), row.paper(a)) for a in done.actions]
         averaged = _averaged(parts)
-        ours = [_precision(scores, row.side) for scores in averaged.values()]
-        average = _beside(_mean(ours), _mean([row.paper(action) for action in averaged]))
+        average = _beside(
+            _mean([ours[a] for a in averaged]), _mean([row.paper(a) for a in averaged])
+        )
         rows.append((row.name, row.side, *cells, average))
     columns = ("method", "finds", *(ACTIONS.get(a, a) for a in done.actions), "average")
     return Table("State discovery and action localisation", columns, tuple(rows), _notes(done))
@@ -294,12 +294,6 @@ def _numbers(row: Row, parts: Sequence[Evaluation]) -> tuple[float, ...]:
     error = float(np.sqrt(np.sum([part.state_error**2 for part in parts])) / len(parts))
     bounds = line.states, line.states_low, line.states_high
     return (*bounds, line.states_recall, line.labels_per_clip, error)
-
-
-def _precision(scores: Evaluation | None, side: Side) -> float:
-    if scores is None:
-        return np.nan
-    return scores.state_precision if side == "states" else scores.action_precision
 
 
 def _beside(ours: float, theirs: float) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from objectstates.base import geometry
+from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import ExportError, SettingError
 from objectstates.data.clips import Box
 from objectstates.export.names import Names, safe_name
@@ -31,7 +32,7 @@ class _Crop(NamedTuple):
 
 
 def write_crops(
-    source: ExportSource, folder: Path, *, fps: float | None = None, context: float = 1.25
+    source: ExportSource, folder: Path, *, fps: float | None = None, context: float = BOX_CONTEXT
 ) -> list[str]:
     """``state1/``, ``action/`` and ``state2/`` with JPEG files.
 

@@ -1,7 +1,7 @@
 """The export formats, what each needs, and `export`, which writes them all.
 
 To add a format, write one file in this folder with ``write_FORMAT(source, folder, **options)`` and
-add one line to `FORMATS` (and its name to ``ExportFormat`` in ``base/choices.py``).
+add one line to `FORMATS`; the command ``export`` then offers it.
 
 Every export is a folder, written under a temporary name and renamed. Its ``export.json`` lists the
 files; a folder that holds anything else is never replaced.
@@ -98,7 +98,7 @@ def export(result: Result, format: str, out: str | Path, **options: Any) -> Expo
         fps : coco: images per second of video, 5. crops: crops per second; one per tracklet unless
             given. rerun: frames per second of videos that cannot be embedded as they are, 10.
         images : coco: whether to write the images too; True.
-        context : crops: factor by which boxes are enlarged, 1.25.
+        context : crops: factor by which boxes are enlarged; `BOX_CONTEXT`.
         url : labelstudio: where the videos are served; default: Label Studio's local files.
         all_tracklets : also write tracklets without a state, as state 0.
     """

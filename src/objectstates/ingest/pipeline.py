@@ -326,7 +326,7 @@ def _write_corpus(
     """Write the observations of all clips as one corpus; return it without features."""
     codebooks: dict[str, Codebook] = {}
     if settings.chunks == "paper":
-        codebooks = codebooks_of(like) if like else learn_codebooks(stored, settings.seed)
+        codebooks = learn_codebooks(stored, settings.seed) if like is None else codebooks_of(like)
     info = {
         "object": settings.object_name,
         "ingest": {

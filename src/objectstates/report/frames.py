@@ -30,6 +30,9 @@ _CROP_BYTES = 5_000
 # Scale and JPEG quality, tried in turn until an image is small enough.
 _ENCODINGS = ((1.0, 82), (1.0, 72), (1.0, 60), (0.8, 60), (0.65, 55), (0.5, 50), (0.35, 40))
 
+Progress = Callable[[int, int], None]
+"""Called with the number of videos read and of all videos."""
+
 
 @dataclass(frozen=True)
 class FramePlan:
@@ -115,12 +118,9 @@ def read_requests(
     *,
     image_fps: float = 25.0,
     processes: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> FrameImages:
-    """Read the requested frames of each video; videos that fail do not affect the others.
-
-    progress : called with the number of videos done and of all.
-    """
+    """Read the requested frames of each video; videos that fail do not affect the others."""
     items = [(video, tuple(wanted)) for video, wanted in requests.items()]
     done = count(1)
 

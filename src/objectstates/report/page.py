@@ -6,7 +6,7 @@ import base64
 import hashlib
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +28,7 @@ from objectstates.report.frames import (
     FrameImages,
     FramePlan,
     FrameRequest,
+    Progress,
     mean_crop,
     read_requests,
 )
@@ -38,9 +39,6 @@ N_CROPS = 23  # crops per state in the montage; with the mean, 3 x 3 of them lar
 _FEW_VIDEOS = 16  # up to which starting processes takes longer than reading
 _GENERATOR = b'<meta name="generator" content="objectstates'
 _SIZE_MARK = "{the size of this file}"
-
-Progress = Callable[[int, int], None]
-"""Called with the number of videos read and of all videos."""
 
 
 def write_report(

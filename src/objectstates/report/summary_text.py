@@ -1,4 +1,4 @@
-"""The page's text about the whole result: headline, summary, precision, certificate, tables."""
+"""The page's text about the whole result: headline, summary, mistakes, certificate, tables."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from objectstates.base.errors import SettingError
-from objectstates.data.clips import Box
 from objectstates.detect.detections import Boxes
 from objectstates.track.klt import Floats
 from objectstates.track.tracks import Track
@@ -34,11 +33,6 @@ class TrackPiece:
     times: Floats
     boxes: Boxes
     score: float
-
-    @property
-    def timed_boxes(self) -> tuple[Box, ...]:
-        rows = self.boxes.astype(float).tolist()
-        return tuple(Box(t, *row) for t, row in zip(self.times.tolist(), rows, strict=True))
 
 
 def cut_tracks(

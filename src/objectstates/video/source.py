@@ -40,24 +40,23 @@ class VideoInfo:
     rotation: int = 0
 
 
+_REASONS = (
+    (FileNotFoundError, "this does not exist; check the path"),
+    (PermissionError, "permission denied; make it readable for you"),
+    (
+        av.error.InvalidDataError,
+        "this is not a video, or its index is missing, as when a file was cut short; copy or "
+        "download it again, and see whether it plays elsewhere",
+    ),
+)
+
+
 @contextmanager
 def as_video_error(path: Path) -> Iterator[None]:
     """Convert errors of the system and the decoder to `VideoError`, with a remedy."""
     try:
         yield
     except (av.FFmpegError, OSError) as error:
-        match error:
-            case FileNotFoundError():
-                reason = "this does not exist; check the path"
-            case PermissionError():
-                reason = "permission denied; make it readable for you"
-            case av.error.InvalidDataError():
-                reason = (
-                    "this is not a video, or its index is missing, as when a file was cut short; "
-                    "copy or download it again, and see whether it plays elsewhere"
-                )
-            case _:
-                reason = (
-                    f"reading failed ({error.strerror or error}); see whether it plays elsewhere"
-                )
+        other = f"reading failed ({error.strerror or error}); see whether it plays elsewhere"
+        reason = next((text for kind, text in _REASONS if isinstance(error, kind)), other)
         raise VideoError(f"{path}: {reason}") from error

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from objectstates.evaluation import ClipScore, Comparison, MethodRow, compare, m
 from objectstates.evaluation.baselines import METHODS
 from objectstates.evaluation.benchmark import Benchmark, DetectorRow
 from objectstates.evaluation.benchmark.manipulations import AVERAGE
+from objectstates.evaluation.precision import Side
 from objectstates.evaluation.tables import (
     Cell,
     Table,
@@ -59,7 +59,6 @@ EXPLANATION = (
     "tracklet per state and clip; the other joint rows label all tracklets that look alike."
 )
 
-Side = Literal["states", "action"]
 Rows = dict[tuple[str, str], MethodRow]
 Line = tuple[str, str, str, str, Comparison]
 
