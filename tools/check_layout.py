@@ -30,6 +30,7 @@ WITHOUT_MODULE = {
     "benchmarks/test_wild.py": "the modules of benchmarks/wild that search narrations",
     "benchmarks/test_wild_footage.py": "the modules of benchmarks/wild that judge footage",
     "cli/test_cli.py": "the entry point, and what all commands have in common",
+    "cli/test_narrated_videos.py": "all commands from raw videos with sound to a report",
     "discovery/test_reference.py": "comparison with answers of the authors' code",
     "docs/test_docs.py": "the pages of the documentation",
     "examples/test_quickstart.py": "examples/quickstart.ipynb",

@@ -1,91 +1,130 @@
-"""The whole road: raw videos with sound, in which people say what they do, to a report."""
+"""The commands transcribe and retrieve, on speech synthesised by espeak-ng."""
 
+import csv
 import json
 import shutil
 import subprocess
 import wave
-from fractions import Fraction
 
-import av
 import numpy as np
 import pytest
 
-from objectstates import Result
+from objectstates.narration.subtitles import read_narration
+from objectstates.video.clip_list import find_clips
+from tests.narration.test_speech import write_video
 
-RATE = 22050
-SAID_AT = 4.0  # seconds; the deed comes two seconds after
 SPOKEN = (
-    "Hello my friends. Now we put the new wheel on the car.",
-    "It is cold today. Put the new wheel on the car.",
-    "Good morning. Then I put the new wheel on the hub of the car.",
-    "Thank you for watching. My family went to the sea last summer.",
+    "My neighbour and his family went to the sea last summer. It was very warm.",
+    "Now we put the new wheel on the car.",
+    "Thank you for watching my video. I hope that you will come back soon.",
 )
 
 
-def say(sentence, folder):
-    path = folder / "said.wav"
-    subprocess.run(["espeak-ng", "-s", "140", "-w", str(path), sentence], check=True)
-    with wave.open(str(path)) as file:
-        assert file.getframerate() == RATE
-        return np.frombuffer(file.readframes(file.getnframes()), np.int16)
-
-
-def pictures(seed, seconds=24, fps=10):
-    """A box on a noisy wall that is lifted after ten seconds, over two of them."""
-    rng = np.random.default_rng(seed)
-    wall = rng.integers(60, 120, (96, 128, 3), np.uint8)
-    for i in range(seconds * fps):
-        up = int(30 * np.clip(i / fps - 10, 0, 2) / 2)
-        image = wall.copy()
-        image[60 - up : 84 - up, 48:80] = (220, 60 + 5 * up, 40)
-        yield image
-
-
-def write_narrated(path, sound, seed):
-    with av.open(str(path), "w") as container:
-        video = container.add_stream("libx264", rate=10, options={"crf": "18"})
-        video.width, video.height, video.pix_fmt = 128, 96, "yuv420p"
-        audio = container.add_stream("aac", rate=RATE, layout="mono")
-        for image in pictures(seed):
-            container.mux(video.encode(av.VideoFrame.from_ndarray(image)))
-        container.mux(video.encode())
-        silence = np.zeros(round(SAID_AT * RATE), np.int16)
-        samples = np.concatenate([silence, sound, silence])
-        frame = av.AudioFrame.from_ndarray(samples[None], format="s16", layout="mono")
-        frame.sample_rate, frame.time_base, frame.pts = RATE, Fraction(1, RATE), 0
-        container.mux(audio.encode(frame))
-        container.mux(audio.encode())
-
-
-@pytest.fixture
-def videos(tmp_path):
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory):
+    """Samples of the sentences with four seconds between them, and when each begins."""
     if shutil.which("espeak-ng") is None:
         pytest.skip("espeak-ng is not here: nothing is spoken aloud")
+    folder = tmp_path_factory.mktemp("spoken")
+    parts, starts, length = [], [], 0
+    for i, sentence in enumerate(SPOKEN):
+        path = folder / f"{i}.wav"
+        subprocess.run(["espeak-ng", "-s", "140", "-w", str(path), sentence], check=True)
+        with wave.open(str(path)) as file:
+            assert file.getframerate() == 22050
+            samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
+        starts.append(length / 22050)
+        silence = np.zeros(4 * 22050, np.int16)
+        parts += [samples, silence]
+        length += len(samples) + len(silence)
+    return np.concatenate(parts), starts
+
+
+def test_from_sound_to_clips(spoken, run, tmp_path):
     pytest.importorskip("moonshine_voice", reason="the extra asr is not installed")
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    for seed, sentence in enumerate(SPOKEN):
-        write_narrated(folder / f"video{seed}.mp4", say(sentence, tmp_path), seed)
-    return folder
-
-
-def test_from_raw_videos_with_sound_to_a_report(run, videos, tmp_path):
-    code, out, _ = run("transcribe", videos, "--json")
+    sound, starts = spoken
+    write_video(tmp_path / "talk.mp4", sound)
+    write_video(tmp_path / "mute.mp4")
+    code, out, err = run("transcribe", tmp_path, "--json")
     assert code == 0
-    assert len(json.loads(out)["written"]) == len(SPOKEN)
-    clips = tmp_path / "clips.csv"
-    found = ("retrieve", videos, "--action", "put-wheel", "--top", "3", "--out", clips)
-    assert run(*found)[0] == 0
-    folder = tmp_path / "found"
-    code, out, err = run(
-        "discover", "--clips", clips, "--object", "wheel", "--detector", "motion",
-        "--reject", "auto", "--processes", "1", "--out", folder, "--json",
-    )  # fmt: skip
-    assert code == 0, err
-    result = Result.load(folder / "result")
-    assert sorted(result.clips) == ["video0", "video1", "video2"]  # not the one about the sea
-    middle = (result.action_span[:, 0] + result.action_span[:, 1]) / 2
-    assert ((middle > 9) & (middle < 13)).sum() >= 2  # in seconds of the video
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert all(clip in page for clip in result.clips)
-    assert json.loads(out)["set_aside"] == []  # too few clips to set one aside
+    assert "mute.mp4: this video has no audio stream" in err
+    assert json.loads(out)["written"] == [str(tmp_path / "talk.vtt")]
+    words = [word.lower() for word in read_narration(tmp_path / "talk.vtt").words]
+    assert len({"new", "wheel", "car", "family", "video", "soon"} & {*words}) >= 4
+
+    before = (tmp_path / "talk.vtt").read_bytes()
+    code, out, _ = run("transcribe", tmp_path / "talk.mp4", "--json")
+    assert json.loads(out)["kept"] == [str(tmp_path / "talk.vtt")]
+    assert (tmp_path / "talk.vtt").read_bytes() == before
+
+    clips, page = tmp_path / "clips.csv", tmp_path / "page.html"
+    code, out, _ = run(
+        "retrieve", tmp_path, "--action", "put-wheel", "--out", clips, "--page", page, "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["cross_validation"]["average_precision"] > 0.5
+    (span,) = find_clips(csv=clips)
+    assert span.id == "talk"
+    assert span.video.resolve() == (tmp_path / "talk.mp4").resolve()
+    assert span.start is not None
+    assert span.end is not None
+    assert span.start <= starts[1] <= span.start + 6  # clips begin 5 s before the mention
+    assert span.end - span.start == pytest.approx(20, abs=0.01) or span.start == 0
+    assert "talk.mp4#t=" in page.read_text()
+
+
+def test_two_videos_of_one_name_are_not_written_over_one_another(run, tmp_path):
+    for name in ("a/v.mp4", "b/v.mp4"):
+        (tmp_path / name).parent.mkdir()
+        write_video(tmp_path / name)
+    code, _, err = run("transcribe", tmp_path, "--out", tmp_path / "said")
+    assert code == 2
+    assert "rename one" in err
+    assert not (tmp_path / "said").exists()
+
+
+def test_the_list_has_the_columns_of_a_list_of_clips(run, tmp_path):
+    (tmp_path / "a.srt").write_text("1\n00:00:10,000 --> 00:00:12,000\nopen the fridge\n")
+    code, _, err = run(
+        "retrieve", tmp_path / "a.srt", "--action", "open_fridge", "--out", tmp_path / "c.csv"
+    )
+    assert code == 0
+    assert "without a video" in err
+    with (tmp_path / "c.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert list(row) == ["video", "start", "end", "id", "score"]
+    assert 5.0 <= float(row["start"]) <= 7.0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "give one of --action"),
+        (("--action", "open_fridge", "--phrase", "x"), "give one of --action"),
+        (("--positive", "p.txt"), "give both"),
+        (("--action", "sing"), "open-fridge"),
+        (("--action", "open_fridge", "--videos", "nowhere"), "nowhere is no folder"),
+    ],
+)
+def test_mistakes_are_one_line(run, tmp_path, words, complaint):
+    (tmp_path / "a.srt").write_text("1\n00:00:10,000 --> 00:00:12,000\nopen the fridge\n")
+    code, _, err = run("retrieve", tmp_path / "a.srt", "--out", tmp_path / "c.csv", *words)
+    assert code == 2
+    assert complaint in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "c.csv").exists()
+
+
+def test_own_sentences(run, tmp_path):
+    (tmp_path / "a.srt").write_text(
+        "1\n00:00:10,000 --> 00:00:12,000\nhello there my friends\n\n"
+        "2\n00:00:40,000 --> 00:00:42,000\nspread the butter on the bread\n"
+    )
+    (tmp_path / "p.txt").write_text("butter the bread\nspread butter on the toast\n")
+    (tmp_path / "n.txt").write_text("slice the cheese\nhello friends\nboil some water\n")
+    files = ("--positive", tmp_path / "p.txt", "--negative", tmp_path / "n.txt")
+    code, _, _ = run("retrieve", tmp_path / "a.srt", *files, "--out", tmp_path / "c.csv")
+    assert code == 0
+    (span,) = find_clips(csv=tmp_path / "c.csv")
+    assert span.start is not None
+    assert 35 <= span.start <= 37

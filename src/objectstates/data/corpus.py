@@ -58,7 +58,7 @@ class Corpus(CorpusTables):
         )
 
     @classmethod
-    def from_arrays(  # long by its parameters
+    def from_arrays(  # long: a parameter per column
         cls,
         *,
         tracklets_per_clip: npt.ArrayLike,
