@@ -79,12 +79,12 @@ class Backend(Protocol):
 
     at_once : all clips of a pass move at once, on the bound A <= I; else one after another.
     breaks_ties : of equally cheap labellings the oracle takes the reference's.
-    interpreted : runs a thousand times slower than compiled.
+    slow : kernels are interpreted, or compiled anew for every kind of shape.
     """
 
     at_once: bool
     breaks_ties: bool
-    interpreted: bool
+    slow: bool
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]: ...
 
@@ -129,7 +129,7 @@ def listed(clips: list[Combination]) -> tuple[Labels, Floats, Any]:
 class NumbaBackend:
     """``frank_wolfe.py`` and what it calls, with all rows in memory."""
 
-    at_once, breaks_ties, interpreted = False, True, False
+    at_once, breaks_ties, slow = False, True, False
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
         return label_clips(costs, constraints)
@@ -204,7 +204,7 @@ class ShardBackend:
     ) -> None:
         self._shard, self._place = shard, place
 
-    at_once, breaks_ties, interpreted = False, True, False
+    at_once, breaks_ties, slow = False, True, False
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
         return label_clips(costs, constraints)
@@ -357,13 +357,12 @@ class TorchBackend(ShardBackend):
 class TritonBackend(TorchBackend):
     """The same with the kernels of ``triton_kernels.py``."""
 
-    breaks_ties = False
+    breaks_ties, slow = False, True
 
     def _kernels(self) -> Any:
         pytest.importorskip("triton", reason="Triton is not part of torch everywhere")
         from objectstates.solver.scale import triton_kernels
 
-        self.interpreted = self.device == "cpu"
         return triton_kernels
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
