@@ -10,6 +10,7 @@ from typing import Any
 
 from objectstates.base.errors import SettingError
 from objectstates.discovery.problems import Posed
+from objectstates.solver.cost import TOO_LARGE
 from objectstates.solver.frank_wolfe import Progress, Rounding, Solution, minimise
 
 
@@ -72,10 +73,7 @@ def best_run(posed: Posed, *, seed: int, restarts: int, stopper: Stopper, **sett
         runs.append(_run(posed, seed, len(runs), stopper, settings))
     best = min(runs, key=lambda run: run.solution.rounded_terms.total)
     if best.solution.terms.total < -1e-9:  # a sum of squares: catastrophic cancellation
-        raise SettingError(
-            "the features are too large for these ridge weights: scale them to unit length, "
-            "or raise `mu` (states) and `lam` (action)"
-        )
+        raise SettingError(TOO_LARGE)
     return best
 
 

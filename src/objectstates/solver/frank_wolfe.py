@@ -38,9 +38,9 @@ UNCOUPLED_PASSES = 10  # block passes on f and g alone
 GROWING_PASSES = 40  # block passes while the coupling grows ...
 GROWING_FROM = 0.01  # ... from this share of nu to all of it
 UNCOUPLED_STEPS = 30  # full steps on f and g alone, as in the authors' code
-NEGLIGIBLE = 1e-10
-"""A gap of this share of the objective at the start counts as 0. f and g alone can reach 0 where
-features outnumber rows; factor rows are float64 there (``scale/disk_rows.py``)."""
+NEGLIGIBLE = 1e-8
+"""A gap of this share of the objective at the start counts as 0: f and g alone can reach 0, and
+float32 factor rows (``scale/disk_rows.py``) resolve no smaller one."""
 
 
 @dataclass(frozen=True)
