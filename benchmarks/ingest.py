@@ -100,7 +100,7 @@ class Stopwatch:
 
 def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
     """Milliseconds per frame of each stage, in one process."""
-    from objectstates.detect import fewshot, file_boxes
+    from objectstates.detect import fewshot, precomputed_boxes
     from objectstates.features import feature_maps, flow, lite0
     from objectstates.ingest import observe
     from objectstates.track import tracker
@@ -113,7 +113,7 @@ def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
         (tracker.Tracker, "finish", "track"),
         (flow.FlowEstimator, "update", "flow"),
         (lite0.Lite0, "_run", "network"),
-        (file_boxes.ClipBoxes, "detect", "detect"),
+        (precomputed_boxes.ClipBoxes, "detect", "detect"),
         (fewshot.FewShotDetector, "detect", "detect"),
         (fewshot.FewShotDetector, "detect_with_maps", "detect"),
         (feature_maps.HostFeatureMaps, "describe_boxes", "appearance of boxes"),

@@ -41,7 +41,7 @@ from objectstates.data.truth import UnknownClipWarning, label_corpus, read_truth
 from objectstates.discovery.constraints import InfeasibleClipWarning
 from objectstates.evaluation import Evaluation, compare, evaluate, method_row
 from objectstates.evaluation.baselines import METHODS, MethodSettings
-from objectstates.evaluation.tables import comparison_table, method_table, to_markdown
+from objectstates.evaluation.table_files import comparison_table, method_table, to_markdown
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.narration.retrieval import Retrieved, retrieve
 from objectstates.narration.sentences import load_action

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from objectstates.detect.box_files import read_boxes
+from objectstates.detect.box_file_formats import read_boxes
 from objectstates.export import export
 from tests.export.conftest import FPS, HEIGHT, WIDTH, box_at
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from objectstates.detect.box_files import read_boxes
+from objectstates.detect.box_file_formats import read_boxes
 from objectstates.export import export
 from tests.export.conftest import COUNT, FPS, HEIGHT, WIDTH, box_at, clip, images, make_result
 from tests.video.videos import write_video

@@ -7,7 +7,7 @@ import pytest
 
 import objectstates
 from objectstates.detect import fewshot
-from objectstates.detect.file_boxes import BoxesDetector
+from objectstates.detect.precomputed_boxes import BoxesDetector
 from objectstates.features import torch_backbones
 from objectstates.features.lite0 import Lite0
 from objectstates.features.torch_backbones import TorchBackbone

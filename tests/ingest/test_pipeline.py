@@ -147,7 +147,7 @@ def test_only_what_changed_is_redone(folder, tmp_path, monkeypatch):
     assert (second.observed, second.kept) == (0, 3)
     assert (again.tracklets.features == corpus.tracklets.features).all()
     calls: list[int] = []
-    from objectstates.detect.file_boxes import ClipBoxes
+    from objectstates.detect.precomputed_boxes import ClipBoxes
 
     original = ClipBoxes.detect
 

@@ -13,7 +13,7 @@ from objectstates.cli.output import complain, make_table, print_table, printable
 from objectstates.cli.progress import stage_lines, status_line
 
 if TYPE_CHECKING:
-    from objectstates.evaluation.tables import Table
+    from objectstates.evaluation.table_files import Table
 
 
 def reproduce(
@@ -30,13 +30,13 @@ def reproduce(
 ) -> None:
     """Compute the paper's Table 1 from the authors' features; compare with the paper's numbers."""
     from objectstates.discovery.estimator import JointDiscovery
-    from objectstates.evaluation import table1
+    from objectstates.evaluation import paper_table1
     from objectstates.evaluation.baselines import MethodSettings
-    from objectstates.evaluation.tables import write_table
+    from objectstates.evaluation.table_files import write_table
 
     settings = MethodSettings(JointDiscovery.paper(nu=nu, seed=seed), runs=runs)
     with warnings_in_a_line(), status_line("reading") as update:
-        done = table1.reproduce(
+        done = paper_table1.reproduce(
             data,
             out=out,
             rows=_words(rows),
@@ -45,10 +45,10 @@ def reproduce(
             fresh=fresh,
             progress=lambda action, method: update(f"{action}: {method}"),
         )
-    table = table1.paper_table(done)
+    table = paper_table1.paper_table(done)
     written = [*write_table(table, out, "table1")]
-    written += write_table(table1.long_table(done), out, "scores")
-    written += write_table(table1.compared(done), out, "differences")
+    written += write_table(paper_table1.long_table(done), out, "scores")
+    written += write_table(paper_table1.compared(done), out, "differences")
     _print_sides(table)
     print(table.notes[0])
     for note in table.notes[1:]:
@@ -112,7 +112,7 @@ def benchmark(
 
 
 def _print_whole(table: Table) -> None:
-    from objectstates.evaluation.tables import text
+    from objectstates.evaluation.table_files import text
 
     # Column names are wrapped between words: there may be many columns.
     names = [re.sub(r"[-_ ]", lambda m: f"{m[0].strip()}\n", name) for name in table.columns[1:]]
@@ -125,7 +125,7 @@ def _print_whole(table: Table) -> None:
 
 def _print_sides(table: Table) -> None:
     """The rows of states, then of the action; the paper's numbers are below ours."""
-    from objectstates.evaluation.tables import text
+    from objectstates.evaluation.table_files import text
 
     for side, heading in (("states", "State discovery"), ("action", "Action localisation")):
         rows = [row for row in table.rows if row[1] == side]

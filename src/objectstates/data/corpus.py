@@ -27,7 +27,7 @@ import numpy.typing as npt
 from objectstates.base.errors import CorpusError
 from objectstates.data.clips import Box, Chunk, Clip, Tracklet, TrackletLabel
 from objectstates.data.corpus_io import read_tables, write_tables
-from objectstates.data.tables import (
+from objectstates.data.corpus_tables import (
     UNKNOWN,
     Array,
     Chunks,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from objectstates.base.errors import CorpusError
 from objectstates.base.storage import Artefact
-from objectstates.data.tables import (
+from objectstates.data.corpus_tables import (
     UNKNOWN,
     Array,
     Chunks,

@@ -13,7 +13,7 @@ from objectstates.detect.detections import Detector, DetectorOptions
 
 DETECTORS = {  # KIND or KIND:NAME: module of this folder and function, imported when used; help
     "boxes:FILE": (
-        "file_boxes:load_boxes",
+        "precomputed_boxes:load_boxes",
         "boxes that you have: COCO JSON, MOT CSV, CVAT video XML, or a folder of them",
     ),
     "fewshot:MODEL": ("fewshot:load_fewshot", "trained by `objectstates detector train`"),

@@ -25,13 +25,13 @@ from objectstates.base.errors import ResultError, SettingError
 from objectstates.base.torch_utils import within_memory
 from objectstates.data.corpus import Corpus
 from objectstates.data.result import Classifier, Result, SkippedClip
-from objectstates.discovery import assembly
+from objectstates.discovery import result_assembly
 from objectstates.discovery.constraints import Formulation
+from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
 from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
 from objectstates.discovery.out_of_core import Workers, pose_out_of_core, stored_features
 from objectstates.discovery.outlier_clips import discover_without_outliers
 from objectstates.discovery.prediction import check_sizes, predict
-from objectstates.discovery.problems import Pose, Weights, check_features, pose_in_memory
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
 
@@ -144,7 +144,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             )
         else:
             found = discover(kept)
-        return self._finish(found, corpus, kept, skipped, assembly.sizes(corpus), clock)
+        return self._finish(found, corpus, kept, skipped, result_assembly.sizes(corpus), clock)
 
     def fit_folder(
         self,
@@ -181,7 +181,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         workers = Workers(shards, int(processes), ray_address, scratch, self.device)
         pose = pose_out_of_core(stored, workers, solver=self.solver, reduce=self._reduce)
         found = self._discover(kept, pose, stopper, clock)
-        sizes = {**assembly.sizes(corpus), **stored.shapes}
+        sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
 
     def _discover(self, corpus: Corpus, pose: Pose, stopper: Stopper, clock: Stopwatch) -> Result:
@@ -213,19 +213,19 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         clock.lap("label")
         summary = {
             "kind": "fit",
-            "versions": assembly.versions(),
+            "versions": result_assembly.versions(),
             "seed": int(self.seed),
             "learned_from": len(corpus),
-            **assembly.run_summary(run, terms),
+            **result_assembly.run_summary(run, terms),
             "coupling_per_second": nu,
             "detection_scale": detection_scale(corpus),
             "labelled": "held_out" if held_out else "paper",
             "trace": run.trace,
         }
         if self.reduce is not None:
-            summary["reduced"] = assembly.reduction_summary(posed.reductions, found)
+            summary["reduced"] = result_assembly.reduction_summary(posed.reductions, found)
         return Result(
-            **assembly.columns(corpus, found),
+            **result_assembly.columns(corpus, found),
             classifiers=classifiers,  # type: ignore[arg-type]
             settings=self._settings(),
             summary=summary,
@@ -242,13 +242,13 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     ) -> JointDiscovery:
         """Store the result and the fitted attributes."""
         summary = {**found.summary, "corpus": sizes, "seconds": clock.seconds}
-        summary |= assembly.skipped_at(corpus, kept)
+        summary |= result_assembly.skipped_at(corpus, kept)
         self.result_ = replace(found, skipped=skipped, summary=summary)
         return self._with_attributes()
 
     def _with_attributes(self) -> JointDiscovery:
         """Set the fitted attributes that follow from ``result_``."""
-        for name, value in assembly.fitted_attributes(self.result_).items():
+        for name, value in result_assembly.fitted_attributes(self.result_).items():
             setattr(self, name, value)
         return self
 
@@ -265,9 +265,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         clock.lap("predict")
         summary = {
             "kind": "predict",
-            "versions": assembly.versions(),
+            "versions": result_assembly.versions(),
             "seed": fitted.seed,
-            "corpus": assembly.sizes(corpus),
+            "corpus": result_assembly.sizes(corpus),
             "learned_on": self.result_.summary.get("corpus"),
             "seconds": clock.seconds,
         }

@@ -18,7 +18,7 @@ from objectstates.base.choices import SideName, Solver, Target
 from objectstates.base.torch_utils import solver_device
 from objectstates.data.corpus import Corpus
 from objectstates.data.corpus_io import StoredFeatures
-from objectstates.discovery.problems import Pose, Posed, Weights, check_features
+from objectstates.discovery.in_memory import Pose, Posed, Weights, check_features
 from objectstates.parallel.actors import Actor
 from objectstates.parallel.pool import start_actors
 from objectstates.parallel.ray_actors import Replay

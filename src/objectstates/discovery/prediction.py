@@ -7,9 +7,9 @@ import numpy as np
 from objectstates.base.errors import CorpusError
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Classifier, Result
-from objectstates.discovery.assembly import columns
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.labelling import label_alike, label_as_rounded
+from objectstates.discovery.result_assembly import columns
 from objectstates.solver.problem import Scales
 from objectstates.solver.rounding import joint_rounding
 

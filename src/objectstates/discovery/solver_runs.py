@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from objectstates.base.errors import SettingError
-from objectstates.discovery.problems import Posed
+from objectstates.discovery.in_memory import Posed
 from objectstates.solver.cost import TOO_LARGE
 from objectstates.solver.frank_wolfe import Progress, Rounding, Solution, minimise
 

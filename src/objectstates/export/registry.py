@@ -42,8 +42,8 @@ class Format:
 
 
 FORMATS = {
-    "csv": Format("tables"),
-    "jsonl": Format("tables"),
+    "csv": Format("csv_jsonl"),
+    "jsonl": Format("csv_jsonl"),
     "webvtt": Format("captions", needs_names=True),
     "coco": Format("coco", True, True, True, ("fps", "images", "all_tracklets", "videos")),
     "cvat": Format("cvat", True, True, True, ("all_tracklets", "videos")),

@@ -20,7 +20,7 @@ from objectstates.base.storage import write_atomically
 from objectstates.data.result import Result
 from objectstates.evaluation.baselines import compare_with_baselines
 from objectstates.parallel.pool import default_processes
-from objectstates.report import summary_text
+from objectstates.report import headline
 from objectstates.report.charts import average_clip
 from objectstates.report.clip_view import MISTAKES, ClipView, Moment, box_at, image_fps, view_clips
 from objectstates.report.frames import (
@@ -162,8 +162,8 @@ def _render(
         style=Markup((assets / "style.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        headline=summary_text.headline(result),
-        summary=summary_text.summary(result),
+        headline=headline.headline(result),
+        summary=headline.summary(result),
         size=_SIZE_MARK,
         clips=_by_confidence(clips),
         mistake_names=MISTAKES,
@@ -172,12 +172,12 @@ def _render(
         montage=_crops(clips, images),
         average=average_clip(clips),
         precision=precision,
-        mistakes=summary_text.count_mistakes(result, clips) if precision else [],
-        charts=summary_text.optimisation_charts(result),
-        certificate=summary_text.certificate(result),
+        mistakes=headline.count_mistakes(result, clips) if precision else [],
+        charts=headline.optimisation_charts(result),
+        certificate=headline.certificate(result),
         skipped=result.skipped,
         set_aside=result.set_aside,
-        tables=summary_text.tables(result),
+        tables=headline.tables(result),
         missing=_missing(result, images, plan),
         data=script_data(result, clips, images, plan.boxes_per_tracklet, folder),
         frames=encoded_frames(clips, images),

@@ -15,7 +15,7 @@ from objectstates.evaluation.baselines import METHODS
 from objectstates.evaluation.benchmark import Benchmark, DetectorRow
 from objectstates.evaluation.benchmark.manipulations import AVERAGE
 from objectstates.evaluation.precision import Side
-from objectstates.evaluation.tables import (
+from objectstates.evaluation.table_files import (
     Cell,
     Table,
     comparison_table,

@@ -1,7 +1,7 @@
 """``boxes:FILE``: the user's own detections or annotations as a detector.
 
-``box_files.py`` describes the formats. Videos are matched by the end of their paths: the file's
-name must be the same, and of several the one with most folders in common is taken. Frames are
+``box_file_formats.py`` describes the formats. Videos are matched by the end of their paths: the
+file's name must be the same, and of several the one with most folders in common is taken. Frames are
 matched by time: a frame gets the boxes of the time nearest to it, if that is within half a frame.
 Boxes are in pixels of the upright video at its full size, or of an image of the stated size.
 """
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from objectstates.base.choices import DETECTION_THRESHOLD
 from objectstates.base.errors import DetectorError, SettingError
-from objectstates.detect.box_files import BoxRow, VideoName, read_boxes, video_name
+from objectstates.detect.box_file_formats import BoxRow, VideoName, read_boxes, video_name
 from objectstates.detect.detections import Boxes, Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import best_detections
 from objectstates.video.clip_list import ClipSpan

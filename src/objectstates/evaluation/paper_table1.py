@@ -23,7 +23,7 @@ from objectstates.evaluation.baselines import METHODS, MethodSettings
 from objectstates.evaluation.bootstrap import macro_mean
 from objectstates.evaluation.precision import Side
 from objectstates.evaluation.score_files import cached_scores
-from objectstates.evaluation.tables import Cell, Table, comparison_table, text
+from objectstates.evaluation.table_files import Cell, Table, comparison_table, text
 
 VERSION = 1  # of the cached scores; increase it when their meaning changes
 

@@ -7,7 +7,7 @@ import numpy as np
 from objectstates import JointDiscovery, Result
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.report.clip_view import view_clips
-from objectstates.report.summary_text import (
+from objectstates.report.headline import (
     certificate,
     count_mistakes,
     headline,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from objectstates.evaluation import ClipScore, Evaluation, method_row
-from objectstates.evaluation.tables import (
+from objectstates.evaluation.table_files import (
     Table,
     method_table,
     to_csv,

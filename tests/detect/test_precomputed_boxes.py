@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from objectstates.base.errors import DetectorError, SettingError
-from objectstates.detect.file_boxes import BoxesDetector
+from objectstates.detect.precomputed_boxes import BoxesDetector
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, VideoInfo, read_frames
 

@@ -9,7 +9,7 @@ from objectstates import JointDiscovery, evaluate, read_authors
 from objectstates.base.errors import CorpusError, SettingError
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.evaluation.baselines import METHODS, MethodSettings
-from objectstates.evaluation.table1 import (
+from objectstates.evaluation.paper_table1 import (
     ACTIONS,
     PAPER,
     ROWS,
