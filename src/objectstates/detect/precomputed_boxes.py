@@ -1,8 +1,8 @@
 """``boxes:FILE``: the user's own detections or annotations as a detector.
 
 ``box_file_formats.py`` describes the formats. Videos are matched by the end of their paths: the
-file's name must be the same, and of several the one with most folders in common is taken. Frames are
-matched by time: a frame gets the boxes of the time nearest to it, if that is within half a frame.
+file's name must be the same, and of several the one with most folders in common is taken. Frames
+are matched by time: a frame gets the boxes of the nearest time, if that is within half a frame.
 Boxes are in pixels of the upright video at its full size, or of an image of the stated size.
 """
 

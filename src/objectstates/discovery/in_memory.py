@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from objectstates.base.choices import SideName
 from objectstates.base.errors import CorpusError
 from objectstates.data.corpus import Array, Corpus
+from objectstates.solver.cost import Factored, factored
 from objectstates.solver.frank_wolfe import Problem
 from objectstates.solver.in_memory import InMemoryProblem
 from objectstates.solver.oracle import Constraints
 from objectstates.solver.problem import JointProblem, make_side
-from objectstates.solver.scale.factor_gpu import algebra_on
+from objectstates.solver.scale.factor_gpu import factored_on
 from objectstates.solver.scale.moments import Reduction
-from objectstates.solver.scale.pca import ReducedAlgebra
+from objectstates.solver.scale.pca import factored_reduced
 
 
 @dataclass(frozen=True)
@@ -52,26 +53,27 @@ def pose_in_memory(corpus: Corpus, *, device: str, reduce: int | None) -> Pose:
 
     @contextmanager
     def pose(action: Constraints, state: Constraints, weights: Weights) -> Iterator[Posed]:
-        algebra = algebra_on(device) if reduce is None else ReducedAlgebra(reduce)
-        features: dict[SideName, Array] = {
-            "action": corpus.chunks.features[: action.n_rows],
-            "state": corpus.tracklets.features[: state.n_rows],
-        }
-        ridges: dict[SideName, float] = {"action": weights.lam, "state": weights.mu}
+        sides: dict[SideName, Factored] = {}
+        reductions: dict[SideName, Reduction] = {}
+        tables: tuple[tuple[SideName, Array, float], ...] = (
+            ("action", corpus.chunks.features[: action.n_rows], weights.lam),
+            ("state", corpus.tracklets.features[: state.n_rows], weights.mu),
+        )
+        for side, features, ridge in tables:
+            if reduce is not None:
+                sides[side], reductions[side] = factored_reduced(features, ridge, reduce)
+            elif device != "cpu":
+                sides[side] = factored_on(device, features, ridge)
+            else:
+                sides[side] = factored(features, ridge)
         joint = JointProblem(
-            make_side(algebra.factorise(features["action"], weights.lam), action),
-            make_side(algebra.factorise(features["state"], weights.mu), state),
+            make_side(sides["action"].cost, action),
+            make_side(sides["state"].cost, state),
             weights.nu,
         )
-
-        def classifier(side: SideName, labels: Array, residual: Array) -> tuple[Array, Array]:
-            return algebra.linear_classifier(features[side], labels, residual, ridges[side])
-
-        problem = InMemoryProblem(joint, classifier)
-        reductions = {}
-        if isinstance(algebra, ReducedAlgebra):
-            reductions = {s: algebra.reduction(rows) for s, rows in features.items() if len(rows)}
-        yield Posed(problem, reductions)
+        problem = InMemoryProblem(joint, lambda side, *given: sides[side].classifier(*given))
+        lost = {side: each for side, each in reductions.items() if sides[side].cost.n_samples}
+        yield Posed(problem, lost)
 
     return pose
 

@@ -18,6 +18,7 @@ The residual of the best classifier is Y - XW - b = A Y, so its scores are Y - A
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +76,25 @@ def factorise(features: npt.NDArray[np.floating], ridge: float) -> ClusteringCos
     if m <= d:
         return ClusteringCost(_dense(features, ridge), True, ridge)
     return ClusteringCost(_low_rank(features, ridge), False, ridge)
+
+
+@dataclass(frozen=True, eq=False)
+class Factored:
+    """The cost of some features, and the classifiers that it minimises out.
+
+    classifier : computes (W, b), (d, K) and (K,), from labels (M, K) and their residual A Y.
+    """
+
+    cost: ClusteringCost
+    classifier: Callable[[Floats, Floats], tuple[Floats, Floats]]
+
+
+def factored(features: npt.NDArray[np.floating], ridge: float) -> Factored:
+    """`factorise` and `linear_classifier` of the same features."""
+    return Factored(
+        factorise(features, ridge),
+        lambda labels, residual: linear_classifier(features, labels, residual, ridge),
+    )
 
 
 def linear_classifier(

@@ -72,19 +72,19 @@ def device(request, monkeypatch):
 
 @pytest.mark.parametrize("shape", [(30, 80), (80, 30), (0, 5)])
 def test_factors_and_classifiers_are_those_of_the_host(device, shape):
-    from objectstates.solver.scale.factor_gpu import algebra_on
+    from objectstates.solver.scale.factor_gpu import factored_on
 
     rng = np.random.default_rng(0)
     features = (5 + rng.standard_normal(shape)).astype(np.float32)
-    algebra, expected = algebra_on(device), cost.factorise(features, 1e-4)
-    found = algebra.factorise(features, 1e-4)
+    factored, expected = factored_on(device, features, 1e-4), cost.factorise(features, 1e-4)
+    found = factored.cost
     assert found.dense == expected.dense
     assert found.rows == pytest.approx(expected.rows, abs=1e-9)
     if len(features):
         labels = rng.random((len(features), 2))
         residual = expected.residual(labels)
         for one, other in zip(
-            algebra.linear_classifier(features, labels, residual, 1e-4),
+            factored.classifier(labels, residual),
             cost.linear_classifier(features, labels, residual, 1e-4),
             strict=True,
         ):
@@ -92,12 +92,12 @@ def test_factors_and_classifiers_are_those_of_the_host(device, shape):
 
 
 def test_features_too_large_for_the_ridge_are_named(device):
-    from objectstates.solver.scale.factor_gpu import algebra_on
+    from objectstates.solver.scale.factor_gpu import factored_on
 
     features = np.full((4, 9), 1e30, np.float64)
     features[0] = -1e30
     with pytest.raises(SettingError, match="scale them to unit length"):
-        algebra_on(device).factorise(features, 1e-30)
+        factored_on(device, features, 1e-30)
 
 
 def test_a_fit_in_memory_is_that_of_the_host(device):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from objectstates.base.errors import SettingError
 from objectstates.solver.cost import factorise
 from objectstates.solver.scale.moments import ArrayRows, Moments, measure, shift_of
-from objectstates.solver.scale.pca import ReducedAlgebra
+from objectstates.solver.scale.pca import factored_reduced
 
 
 def features_of(rng, m, d, decay):
@@ -59,27 +59,26 @@ def test_labels_cost_no_less_and_no_more_than_the_bound(seed, m, d, keep, decay,
     """For all labels, integer and relaxed, on disk and in memory."""
     rng = np.random.default_rng(seed)
     features = features_of(rng, m, d, decay)
-    whitening, algebra = whitened(features, ridge, keep), ReducedAlgebra(keep)
-    rows, cost = whitening.factor(features), algebra.factorise(features, ridge)
+    whitening = whitened(features, ridge, keep)
+    rows = whitening.factor(features)
+    factored, reduction = factored_reduced(features, ridge, keep)
+    cost = factored.cost
     integers = integer_labels(rng, m, 2)
     soft = rng.dirichlet(np.ones(3), m)[:, :2]
     for y in (hot(integers, 2), soft):
         exact = ridge_cost(features, y, ridge)
         bound = np.square(y - y.mean(axis=0)).sum() / (2 * m)
         on_disk = (np.square(y).sum() - np.square(rows.T @ y).sum()) / (2 * m)
-        for value, told in (
-            (on_disk, whitening.reduction),
-            (cost.value(y), algebra.reduction(features)),
-        ):
-            assert exact - 1e-9 <= value <= exact + told.error_share * bound + 1e-9
+        for value, lost in ((on_disk, whitening.reduction), (cost.value(y), reduction)):
+            assert exact - 1e-9 <= value <= exact + lost.error_share * bound + 1e-9
         if keep < d:
             expected = ridge_cost(principal(features, keep), y, ridge)
             assert on_disk == pytest.approx(expected, abs=1e-9)
             assert cost.value(y) == pytest.approx(expected, abs=1e-9)
-    told = whitening.reduction
+    lost = whitening.reduction
     y = hot(integers, 2)
-    bound = told.error_share * np.square(y - y.mean(axis=0)).sum() / (2 * m)
-    assert told.cost_error(integers) == pytest.approx(bound, abs=1e-12)
+    bound = lost.error_share * np.square(y - y.mean(axis=0)).sum() / (2 * m)
+    assert lost.cost_error(integers) == pytest.approx(bound, abs=1e-12)
 
 
 def test_the_bound_is_met_by_the_direction_left_out():
@@ -102,10 +101,10 @@ def test_classifiers_are_of_the_features_as_they_were(m, d):
     """Scores of full features are those that the factor rows give, and those of the projection."""
     rng = np.random.default_rng(1)
     features, y, ridge, keep = features_of(rng, m, d, 0.9), rng.random((m, 2)), 1e-3, 7
-    algebra = ReducedAlgebra(keep)
-    cost = algebra.factorise(features, ridge)
+    factored, _ = factored_reduced(features, ridge, keep)
+    cost = factored.cost
     assert cost.rows.shape == (m, 1 + keep)
-    weights, bias = algebra.linear_classifier(features, y, cost.residual(y), ridge)
+    weights, bias = factored.classifier(y, cost.residual(y))
     assert weights.shape == (d, 2)
     np.testing.assert_allclose(features @ weights + bias, y - cost.residual(y), atol=1e-9)
     narrow = principal(features, keep)
@@ -121,32 +120,29 @@ def test_nothing_is_lost_where_the_rank_is_kept(m, d):
     exact = factorise(features, 1e-4)
     a = exact.rows if exact.dense else np.eye(m) - exact.rows @ exact.rows.T
     for keep in (9, 20):
-        algebra = ReducedAlgebra(keep)
-        for rows, told in (
-            (algebra.factorise(features, 1e-4).rows, algebra.reduction(features)),
+        factored, reduction = factored_reduced(features, 1e-4, keep)
+        for rows, lost in (
+            (factored.cost.rows, reduction),
             (whitened(features, 1e-4, keep).factor(features), whitened(features, 1e-4, keep)),
         ):
             np.testing.assert_allclose(np.eye(m) - rows @ rows.T, a, atol=1e-9)
-            assert told.variance_lost < 1e-12
-            assert told.error_share < 1e-6
+            assert lost.variance_lost < 1e-12
+            assert lost.error_share < 1e-6
 
 
 @pytest.mark.parametrize(("m", "d"), [(80, 30), (30, 80), (0, 5)])
 def test_no_more_directions_than_there_are_change_nothing(m, d):
     features = features_of(np.random.default_rng(3), m, d, 0.9)
-    algebra = ReducedAlgebra(100)
-    np.testing.assert_array_equal(
-        algebra.factorise(features, 1e-3).rows, factorise(features, 1e-3).rows
-    )
-    told = algebra.reduction(features)
-    assert (told.size, told.kept, told.error_share) == (d, d, 0.0)
+    factored, lost = factored_reduced(features, 1e-3, 100)
+    np.testing.assert_array_equal(factored.cost.rows, factorise(features, 1e-3).rows)
+    assert (lost.size, lost.kept, lost.error_share) == (d, d, 0.0)
 
 
 @pytest.mark.parametrize(("m", "d"), [(12, 5), (5, 12)])
 def test_rows_that_are_all_alike_have_no_direction(m, d):
     features = np.full((m, d), 2.0)
     y = hot(integer_labels(np.random.default_rng(4), m, 2), 2)
-    cost = ReducedAlgebra(2).factorise(features, 1e-2)
+    cost = factored_reduced(features, 1e-2, 2)[0].cost
     assert cost.value(y) == pytest.approx(np.square(y - y.mean(axis=0)).sum() / (2 * m))
 
 

@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas
 
-from objectstates.solver.cost import ClusteringCost
-from objectstates.solver.oracle import Floats
-from objectstates.solver.scale.factor_gpu import HostAlgebra, name_of
+from objectstates.solver.cost import ClusteringCost, Factored, factored
 from objectstates.solver.scale.moments import (
     ArrayRows,
     Reduction,
@@ -28,44 +26,24 @@ from objectstates.solver.scale.moments import (
 _COLUMNS = 512  # columns converted to float64 at a time, to need little memory
 
 
-class ReducedAlgebra(HostAlgebra):
-    """The functions of ``cost.py`` for features reduced to ``keep`` directions.
+def factored_reduced(
+    features: npt.NDArray[Any], ridge: float, keep: int
+) -> tuple[Factored, Reduction]:
+    """`cost.factored` of features reduced to ``keep`` directions, and what that loses.
 
     Features of no higher rank than that are not reduced.
     """
-
-    def __init__(self, keep: int) -> None:
-        self._keep = keep
-        self._known: dict[Any, tuple[npt.NDArray[Any], Whitening, Floats]] = {}
-
-    def factorise(self, features: npt.NDArray[Any], ridge: float) -> ClusteringCost:
-        m, d = features.shape
-        if self._keep >= min(m - 1, d):  # centred, M rows have a rank of M - 1 at most
-            return super().factorise(features, ridge)
-        if m <= d:
-            whitening = _whiten_few(features, ridge, self._keep)
-        else:
-            every = ArrayRows(features)
-            whitening = measure(every, shift_of(every)).whiten(ridge, self._keep)
-        rows = whitening.factor(features)
-        self._known[name_of(features)] = features, whitening, rows
-        return ClusteringCost(rows, False, ridge)
-
-    def linear_classifier(
-        self, features: npt.NDArray[Any], labels: Floats, residual: Floats, ridge: float
-    ) -> tuple[Floats, Floats]:
-        known = self._known.get(name_of(features))
-        if known is None:
-            return super().linear_classifier(features, labels, residual, ridge)
-        _, whitening, rows = known
-        return whitening.classifier(labels.T @ rows)
-
-    def reduction(self, features: npt.NDArray[Any]) -> Reduction:
-        """What was lost of features that were factored here."""
-        known = self._known.get(name_of(features))
-        if known is None:
-            return Reduction(features.shape[1], features.shape[1], 0.0, 0.0)
-        return known[1].reduction
+    m, d = features.shape
+    if keep >= min(m - 1, d):  # centred, M rows have a rank of M - 1 at most
+        return factored(features, ridge), Reduction(d, d, 0.0, 0.0)
+    if m <= d:
+        whitening = _whiten_few(features, ridge, keep)
+    else:
+        every = ArrayRows(features)
+        whitening = measure(every, shift_of(every)).whiten(ridge, keep)
+    rows = whitening.factor(features)
+    cost = ClusteringCost(rows, False, ridge)
+    return Factored(cost, lambda y, _: whitening.classifier(y.T @ rows)), whitening.reduction
 
 
 def _whiten_few(features: npt.NDArray[Any], ridge: float, keep: int) -> Whitening:
