@@ -179,7 +179,10 @@ def test_interrupted_anywhere_it_continues(run, folder, tmp_path):
         (["a.mp4", "--detector", "magic"], "magic"),
         (["a.mp4", "--tracklet-seconds", "0"], "tracklet"),
         (["a.mp4", "--nu", "-1"], "nu must be"),
-        (["a.mp4", "--out-of-core", "--reject", "auto"], "leave out --reject"),
+        (
+            ["a.mp4", "--out-of-core", "--reject", "auto"],
+            "--reject: clips cannot be rejected out of core: leave it out",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(run, tmp_path, monkeypatch, more, message):

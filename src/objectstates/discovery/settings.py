@@ -96,7 +96,7 @@ def check_out_of_core(
     """The same for :meth:`JointDiscovery.fit_folder`; the number of shards."""
     _check(_OUT_OF_CORE, {"shards": shards, "processes": processes})
     if settings["reject"] != "none":
-        raise SettingError("`reject`: clips cannot be rejected out of core")
+        raise SettingError("`reject`: clips cannot be rejected out of core: leave it out")
     if settings["device"] != "cpu" and ray_address is not None:
         raise SettingError("`device`: shards on a Ray cluster run on its CPUs: use cpu")
     return max(int(processes), 1) if shards is None else int(shards)
