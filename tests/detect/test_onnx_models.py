@@ -363,9 +363,7 @@ def test_the_fingerprint_follows_model_class_and_threshold(path: Path) -> None:
 
 
 def test_a_name_that_the_model_does_not_know(path: Path) -> None:
-    with pytest.raises(
-        SettingError, match=r"no class 'lid'; `object_name` may be Drawer, door, hand"
-    ):
+    with pytest.raises(SettingError, match=r"no class 'lid'; `object` may be Drawer, door, hand"):
         onnx_detector(yolo8(path, names=NAMES), "lid")
     with pytest.raises(SettingError, match=r"has no class names.*#0"):
         onnx_detector(yolo8(path), "drawer")

@@ -174,7 +174,7 @@ def test_the_object_is_picked_by_name(tmp_path: Path) -> None:
     assert boxes_at(BoxesDetector(path, "Drawer"), [0]) == [box(0)]
     assert boxes_at(BoxesDetector(path, "hand"), [0]) == [box(1)]
     assert boxes_at(BoxesDetector(path), [0]) == [[*box(0), *box(1)]]
-    with pytest.raises(SettingError, match=r"'door'; `object_name` may be drawer, hand"):
+    with pytest.raises(SettingError, match=r"'door'; `object` may be drawer, hand"):
         BoxesDetector(path, "door")
 
 

@@ -42,7 +42,7 @@ def test_boxes_of_other_videos_are_refused_before_any_is_read(tmp_path: Path) ->
     load_detector(f"boxes:{file}", DetectorOptions("lid", clips=[ClipSpan("1", Path("lid.mp4"))]))
     with pytest.raises(DetectorError, match="of no video given"):
         load_detector(f"boxes:{file}", DetectorOptions(clips=[ClipSpan("1", Path("drawer.mp4"))]))
-    with pytest.raises(SettingError, match="`object_name` may be lid"):
+    with pytest.raises(SettingError, match="`object` may be lid"):
         load_detector(f"boxes:{file}", DetectorOptions("drawer"))
 
 

@@ -126,7 +126,7 @@ def test_models_of_fixed_classes_are_filtered_by_label(models: Callable[[str], P
     assert all(len(one) for one in found["Drawer"])
     assert not any(len(one) for one in found["hand"])
     with pytest.raises(
-        SettingError, match=r"has no class 'lid'; `object_name` may be door, drawer, hand"
+        SettingError, match=r"has no class 'lid'; `object` may be door, drawer, hand"
     ):
         hub(str(folder), "lid")
 
@@ -172,7 +172,7 @@ def test_the_fingerprint_follows_weights_and_threshold(
 def test_what_cannot_be_used_is_said(models: Callable[[str], Path], tmp_path: Path) -> None:
     import transformers
 
-    with pytest.raises(SettingError, match="give `object_name`"):
+    with pytest.raises(SettingError, match="give `object`"):
         hub(str(models("owl")))
     with pytest.raises(DetectorError, match=f"hf:{tmp_path}/none cannot be loaded"):
         hub(f"{tmp_path}/none", "drawer")
@@ -269,7 +269,7 @@ def test_torchvision_finds_by_the_names_of_coco(ssdlite: Callable[..., TorchDete
         assert (found.boxes <= [width, height, width, height]).all()
     assert ssdlite("Cup").fingerprint != ssdlite("bowl").fingerprint
     with pytest.raises(
-        SettingError, match="has no class 'drawer'; `object_name` may be airplane, apple"
+        SettingError, match="has no class 'drawer'; `object` may be airplane, apple"
     ):
         ssdlite("drawer")
 

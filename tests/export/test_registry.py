@@ -106,7 +106,9 @@ def test_a_clip_without_a_video_is_named(videos, format, tmp_path):
 def test_options_belong_to_formats(result, tmp_path):
     with pytest.raises(SettingError, match="'pdf' is not known: choose from csv"):
         export(result, "pdf", tmp_path / "x")
-    with pytest.raises(SettingError, match="cvat has no option `fps`; its options: all_tracklets"):
+    with pytest.raises(
+        SettingError, match="cvat has no option `fps`; its options: `all_tracklets`"
+    ):
         export(result, "cvat", tmp_path / "x", fps=3)
     for format, options in (
         ("coco", {"fps": 0}),

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
+
+import numpy as np
 
 from objectstates.app.workspace import Workspace
 from objectstates.base.cache import cache_folder
@@ -90,6 +92,11 @@ def discover(
     >>> result.to_frame()  # doctest: +SKIP
     """
     monitor = monitor or _Silent()
+    if engine not in get_args(Engine):
+        raise SettingError(f"`engine` must be one of {', '.join(get_args(Engine))}, not {engine!r}")
+    if "object_name" in settings:
+        raise SettingError("there is no setting `object_name`: use `object`")
+    settings = {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}
     settings |= {"object_name": object, "detector": detector, "strict": strict}
     _check_names(settings)
     ingest_settings, model = settings_from(settings), model_from(settings)
@@ -121,7 +128,7 @@ def discover(
             model,
             shards=n_shards,
             scratch=scratch,
-            processes=shards if engine == "processes" else 1,
+            processes=min(processes or shards, shards) if engine == "processes" else 1,
             ray_address=address,
             configuration=configuration,
             callback=progress,
@@ -148,7 +155,8 @@ def model_from(options: Mapping[str, Any]) -> JointDiscovery:
 def ingest_means(cache: str | Path | None, no_cache: bool, processes: int | None) -> dict[str, Any]:
     """The cache folder and the number of processes of ingest, with their defaults."""
     folder = None if no_cache else Path(cache or cache_folder() / "ingest")
-    return {"cache": folder, "processes": processes or default_processes()}
+    count = default_processes() if processes is None else processes
+    return {"cache": folder, "processes": count}
 
 
 def _arguments(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:

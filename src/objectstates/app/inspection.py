@@ -41,7 +41,7 @@ def describe_corpus(corpus: Corpus) -> dict[str, Any]:
 def describe_result(result: Result) -> dict[str, Any]:
     """The summary with its certificate, the numbers of labels, clips left out, the settings."""
     return {
-        **result.summary,
+        **{name: fact for name, fact in result.summary.items() if name != "skipped_at"},
         "labels": {f"state_{k}": int((result.state == k).sum()) for k in (1, 2)},
         "skipped": [asdict(clip) for clip in result.skipped],
         "set_aside": [asdict(clip) for clip in result.set_aside],

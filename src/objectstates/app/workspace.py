@@ -31,7 +31,9 @@ from objectstates.report.page import write_report
 VERSION = 1
 STATE = "discover.json"
 NAMES = frozenset({"corpus", "result", "report.html", STATE})
-_LEFTOVER = re.compile(r"\.(?:corpus|result|report\.html|discover\.json)\.(\d+)-\w+\.(?:tmp|old)")
+_LEFTOVER = re.compile(
+    r"\.(?:corpus|result|report\.html|discover\.json)\.(\d+)(?:-\w+)?\.(?:tmp|old)"
+)
 
 
 class Workspace:
@@ -87,14 +89,21 @@ class Workspace:
         if shards is None:
             model.fit(Corpus.load(self.corpus), callback=callback)
         else:
-            model.fit_folder(
-                self.corpus,
-                callback,
-                shards=shards,
-                scratch=scratch or self.folder,
-                processes=processes,
-                ray_address=ray_address,
-            )
+            # Removed as a leftover by the next run, if this one is killed.
+            own = self.folder / f".result.{os.getpid()}-scratch.tmp"
+            try:
+                if scratch is None:
+                    own.mkdir(exist_ok=True)
+                model.fit_folder(
+                    self.corpus,
+                    callback,
+                    shards=shards,
+                    scratch=scratch or own,
+                    processes=processes,
+                    ray_address=ray_address,
+                )
+            finally:
+                remove(own)
         found = model.result_
         facts = {"fingerprint": fingerprint, "configuration": dict(configuration or {})}
         result = replace(found, summary={**found.summary, **facts})

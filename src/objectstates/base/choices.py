@@ -28,3 +28,4 @@ BOX_CONTEXT = 1.25
 to separate states; more of them would include too much of the arm that reaches."""
 
 CHUNK_SECONDS = 0.4  # length of a chunk, the paper's 10 frames at 25 per second
+TRACKLET_SECONDS = 1.0  # approximate length of a tracklet, the paper's

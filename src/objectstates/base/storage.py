@@ -130,7 +130,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def remove(path: Path) -> None:
     """Delete a file or a folder, as far as possible."""
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         with suppress(OSError):

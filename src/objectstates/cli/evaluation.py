@@ -88,7 +88,7 @@ def benchmark(
         detector=detector,
         seed=seed,
         runs=runs,
-        processes=processes or default_processes(),
+        processes=default_processes() if processes is None else processes,
         cache=cache or cache_folder() / "ingest",
         fresh=fresh,
     )

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from objectstates.base.choices import BOX_CONTEXT, DETECTION_THRESHOLD, ChunkKind
+from objectstates.base.choices import (
+    BOX_CONTEXT,
+    DETECTION_THRESHOLD,
+    TRACKLET_SECONDS,
+    ChunkKind,
+)
 from objectstates.cli.options import (
     AsJson,
     Cache,
@@ -47,7 +52,9 @@ def ingest(
     chunks: Annotated[
         ChunkKind, flag("Dense descriptors, or the paper's bags of words.")
     ] = "dense",
-    tracklet_seconds: Annotated[float, flag("Approximate length of a tracklet.")] = 1.0,
+    tracklet_seconds: Annotated[
+        float, flag("Approximate length of a tracklet.")
+    ] = TRACKLET_SECONDS,
     context: Annotated[float, flag("Enlarge boxes by this factor.")] = BOX_CONTEXT,
     max_side: Annotated[int, flag("Scale longer frame sides down to these pixels.")] = 480,
     image_fps: Annotated[float, flag("Frame rate of folders of images.")] = 25.0,

@@ -84,7 +84,7 @@ def class_index(model: str, names: Mapping[int, str], object_name: str | None) -
         if name.casefold() == object_name.casefold():
             return int(index)
     listed = ", ".join(sorted(set(names.values()) - {"N/A", "__background__"}))
-    raise SettingError(f"{model} has no class {object_name!r}; `object_name` may be {listed}")
+    raise SettingError(f"{model} has no class {object_name!r}; `object` may be {listed}")
 
 
 class FrameDetector:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from objectstates.base.errors import LabelError, VideoError
 from objectstates.base.geometry import clip
-from objectstates.video.frames_at import frames_at
+from objectstates.video.frames_at import TOLERANCE, frames_at
 from objectstates.video.reader import Image, probe
 
 Boxes = npt.NDArray[np.float32]
@@ -69,7 +69,14 @@ class Labels:
         for video, images in by_video.items():
             times = [image.time or 0.0 for image in images]
             try:
-                frames = dict(frames_at(video, times))
+                info = probe(video)
+                late = [time for time in times if time > info.duration + 0.5 / info.fps]
+                if late:
+                    raise LabelError(
+                        f"{self.path}: {video} has no frame at {late[0]:g} s: it lasts "
+                        f"{info.duration:.2f} s; correct the time"
+                    )
+                frames = dict(frames_at(video, times, tolerance=max(TOLERANCE, 1.5 / info.fps)))
             except VideoError as error:
                 raise LabelError(
                     f"{self.path} names a video that cannot be used: {error}"

@@ -201,7 +201,7 @@ def _wanted(path: Path, labels: set[str], object_name: str | None) -> set[str] |
     if not labels or (len(labels) == 1 and next(iter(labels)).isdigit()):
         return None  # no names, or one class with a number for its name
     raise SettingError(
-        f"{path}: no box is labelled {object_name!r}; `object_name` may be {_some(sorted(labels))}"
+        f"{path}: no box is labelled {object_name!r}; `object` may be {_some(sorted(labels))}"
     )
 
 

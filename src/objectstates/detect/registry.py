@@ -14,7 +14,7 @@ from objectstates.detect.detections import Detector, DetectorOptions
 DETECTORS = {  # KIND or KIND:NAME: module of this folder and function, imported when used; help
     "boxes:FILE": (
         "precomputed_boxes:load_boxes",
-        "boxes that you have: COCO JSON, MOT CSV, CVAT video XML, or a folder of them",
+        "existing boxes: COCO JSON, MOT CSV, CVAT video XML, or a folder of them",
     ),
     "fewshot:MODEL": ("fewshot:load_fewshot", "trained by `objectstates detector train`"),
     "onnx:FILE": ("onnx_models:load_onnx", "an ONNX model; onnx:FILE#3 for its class 3"),
@@ -28,7 +28,7 @@ DETECTORS = {  # KIND or KIND:NAME: module of this folder and function, imported
     ),
     "motion": (
         "change_detector:load_motion",
-        "what is moved, of whatever kind; needs nothing, and finds less",
+        "boxes around what the manipulation moves; needs only the videos, weaker than all others",
     ),
 }
 

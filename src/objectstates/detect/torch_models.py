@@ -125,7 +125,7 @@ def _open_vocabulary(model: str, options: DetectorOptions) -> tuple[Any, Find, s
 
     name = options.object_name
     if not name:
-        raise SettingError(f"hf:{model} is prompted with the object's name: give `object_name`")
+        raise SettingError(f"hf:{model} is prompted with the object's name: give `object`")
     with loading(f"detector hf:{model}", DetectorError):
         kind = transformers.AutoModelForZeroShotObjectDetection
         network = kind.from_pretrained(model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
@@ -91,6 +92,12 @@ def versions() -> dict[str, str]:
 def fitted_attributes(result: Result) -> dict[str, Any]:
     """The attributes of a fitted estimator, over the whole corpus with the clips left out."""
     skipped = np.array(result.summary.get("skipped_at", []), np.int64).reshape(-1, 2)
+    if len(skipped) != len(result.skipped):
+        warnings.warn(
+            "the result was written by an earlier version: the attributes have no rows for the "
+            "clips that were left out",
+            stacklevel=3,
+        )
     n_clips = len(result.clips) + len(skipped)
     kept = np.setdiff1d(np.arange(n_clips), skipped[:, 0])
     counts = np.empty(n_clips, np.int64)

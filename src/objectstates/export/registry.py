@@ -107,7 +107,7 @@ def export(result: Result, format: str, out: str | Path, **options: Any) -> Expo
     kind = FORMATS[format]
     for name in options:
         if name not in kind.options:
-            known = ", ".join(kind.options) or "none"
+            known = ", ".join(f"`{option}`" for option in kind.options) or "none"
             raise SettingError(f"{format} has no option `{name}`; its options: {known}")
     _check_needs(result, format, kind)
     from objectstates.export.videos import ExportSource

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.cache import Arrays, Entry
-from objectstates.base.choices import BOX_CONTEXT
+from objectstates.base.choices import BOX_CONTEXT, TRACKLET_SECONDS
 from objectstates.base.errors import VideoError
 from objectstates.base.row_table import GROUP, Rows
 from objectstates.detect.detections import Detections, Detector, SharedNetworkDetector
@@ -66,7 +66,7 @@ class ObserveSettings:
         on a GPU only.
     """
 
-    tracklet_seconds: float = 1.0
+    tracklet_seconds: float = TRACKLET_SECONDS
     context: float = BOX_CONTEXT
     max_side: int = 480
     words: bool = False

@@ -124,9 +124,11 @@ class ProcessActors:
     def _report_death(self, p: int, method: str) -> NoReturn:
         process = self._processes[p]
         process.join()
+        killed = process.exitcode == -signal.SIGKILL
+        hint = "too little memory?" if killed else "its traceback is above"
         raise WorkerError(
             f"worker process {process.pid} died with exit code {process.exitcode} in {method}: "
-            "too little memory?"
+            f"{hint}"
         ) from None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -196,7 +196,7 @@ class _FrameReader:
             for request in by_time[time]
         }
         tick(len(images))
-        return images, "".join(problems[:1])
+        return images, "".join(problems[-1:])  # frames that cannot be read come last
 
     def _encode(self, request: FrameRequest, frame: Frame) -> FrameImage:
         height, width = frame.image.shape[:2]

@@ -100,10 +100,15 @@ def inner(costs: Floats, labels: Floats) -> float:
     return float(costs[used] @ labels[used])
 
 
+def normaliser(rows: Floats) -> int:
+    """2T or 2M, by which squared errors are divided."""
+    return 2 * max(len(rows), 1)
+
+
 def terms(problem: Problem, z: Floats, y: Floats) -> tuple[float, float, float]:
     """f and g, each with its linear costs, and the coupling; h is their sum."""
     f, g = (
-        np.vdot(labels, side.form @ labels) / (2 * max(len(labels), 1)) + inner(side.linear, labels)
+        np.vdot(labels, side.form @ labels) / normaliser(labels) + inner(side.linear, labels)
         for side, labels in zip(problem.sides, (z, y), strict=True)
     )
     return float(f), float(g), float(np.einsum("tq,tik,ik->", z, problem.distortion, y))
@@ -232,8 +237,8 @@ def round_jointly(
     action's row t and the states (paper, eq. 7: |Y - S|^2 is linear in labels of 0 and 1).
     """
     action, state = problem.sides
-    action_costs = (1 - 2 * action_scores) / (2 * max(len(action_scores), 1)) + action.linear
-    state_costs = (1 - 2 * state_scores) / (2 * max(len(state_scores), 1)) + state.linear
+    action_costs = (1 - 2 * action_scores) / normaliser(action_scores) + action.linear
+    state_costs = (1 - 2 * state_scores) / normaliser(state_scores) + state.linear
     z, y = np.zeros(len(action_costs), int), np.zeros(len(state_costs), int)
     for chunks, tracklets in zip(action.clips, state.clips, strict=True):
         found = []  # cost, t, labels

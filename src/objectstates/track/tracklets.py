@@ -1,4 +1,4 @@
-"""Cut tracks into tracklets: here is the length of a tracklet."""
+"""Cut tracks into tracklets, of about `TRACKLET_SECONDS` (``base/choices.py``) each."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from objectstates.base.choices import CHUNK_SECONDS, TRACKLET_SECONDS
 from objectstates.base.errors import SettingError
 from objectstates.detect.detections import Boxes
 from objectstates.track.klt import Floats
 from objectstates.track.tracks import Track
 
-TRACKLET_SECONDS = 1.0  # about; as in the paper
-MIN_SECONDS = 0.4  # a shorter track gives no tracklet: the length of a chunk
+MIN_SECONDS = CHUNK_SECONDS  # a shorter track gives no tracklet
 _ROUNDING = 1e-6  # seconds; keeps rounding of times from moving a frame to another tracklet
 
 

@@ -34,8 +34,8 @@ def factored_on(device: str, features: npt.NDArray[Any], ridge: float) -> Factor
         weights = ((wide - mean).T @ right) / (m * ridge)
         return _host(weights), labels.mean(axis=0) - _host(mean @ weights)
 
-    centred = rows.double()
-    centred -= centred.mean(0)
+    wide = rows.double()
+    centred = wide - wide.mean(0)
     dense = m <= d
     form = _dense(centred, ridge) if dense else _low_rank(centred, ridge)
     return Factored(ClusteringCost(_host(form), dense, ridge), classifier)
