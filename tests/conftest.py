@@ -43,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.mkdtemp(prefix="objectstates-tests-")
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ["OBJECTSTATES_CACHE"] = folder
+    # Ray lowers the priority of its workers (by 15): beside busy tests they would hardly run.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     if getattr(config.option, "numprocesses", None):
         os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
 
