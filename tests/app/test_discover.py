@@ -109,6 +109,8 @@ def test_a_single_video_a_folder_and_a_list_can_be_named(discover, tmp_path):
     [
         ({"nuu": 1.0}, SettingError, "no setting `nuu`: did you mean `nu`"),
         ({"mu": 0.0}, SettingError, "mu"),
+        ({"object_name": "drawer"}, SettingError, "no setting `object_name`: use `object`"),
+        ({"engine": "cluster"}, SettingError, "`engine` must be one of"),
         ({"tracklet_seconds": 0.0}, SettingError, "tracklet_seconds"),
         ({"videos": []}, VideoError, "no clip to read"),
         ({"out_of_core": True, "shards": 0}, SettingError, "shards"),

@@ -26,6 +26,8 @@ def test_leftovers_of_a_killed_run_are_removed_and_files_of_a_living_one_are_not
     Workspace(tmp_path / "w")
     for name in (
         f".corpus.{dead}-1a2b.tmp",
+        f".result.{dead}-scratch.tmp",
+        f".result.{dead}.old",  # as earlier versions named them
         f".result.{dead}-1a2b.old",
         f".result.{os.getppid()}-1a2b.tmp",
     ):
