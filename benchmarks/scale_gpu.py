@@ -171,6 +171,7 @@ def million(
     action, state, chunks, tracklets, action_time = features(n_clips, device)
     shifts = [x.read(0, 4096).double().mean(0).cpu().numpy() for x in (chunks, tracklets)]
     shard = GpuShard((action, chunks), (state, tracklets), device, mini_batches=mini_batches)
+    n_batches = len(shard.sides[0].batches)
     factorising, passes, solving, evaluating = (Clock(device) for _ in range(4))
     with LocalActors([shard]) as actors:
         factorising.begin()
@@ -204,7 +205,7 @@ def million(
         "tracklets": n_clips * TRACKLETS,
         "width": WIDTH,
         "clips": n_clips,
-        "mini_batches": len(shard.sides[0].batches),
+        "mini_batches": n_batches,
         "passes": found.passes,
         "relative_gap": found.gap / found.terms.total,
         "objective": found.terms.total,

@@ -15,7 +15,7 @@ from objectstates.solver.scale import batched_torch, triton_kernels  # noqa: E40
 
 
 @pytest.mark.parametrize("n_states", [1, 2])
-@pytest.mark.parametrize("shape", [(70, 12), (300, 128), (1500, 600), (5, 1)])
+@pytest.mark.parametrize("shape", [(70, 12), (300, 128), (1500, 600), (5, 1), (0, 4), (0, 0)])
 def test_products_are_those_of_float64(shape, n_states):
     rng = np.random.default_rng(0)
     rows = torch.as_tensor(rng.standard_normal(shape).astype(np.float32), device=DEVICE)

@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
+from objectstates.solver.scale import batched_torch
 from objectstates.solver.scale.batched_torch import MIN_FLOW, ClipBatch
 
 _LANES = 32  # clips per program of the steps: one warp, one clip a thread
@@ -109,6 +110,8 @@ def _factor_sums_kernel(
 def factor_sums(rows: Any, constant: float, labels: Any) -> Any:
     """``batched_torch.factor_sums``; K is 1 or 2."""
     (n_rows, width), n_states = rows.shape, labels.shape[1]
+    if not n_rows or not width:  # an absent side
+        return batched_torch.factor_sums(rows, constant, labels)
     span = min(max(triton.next_power_of_2(width), 16), 512)
     warps = max(span // 128, 1)  # a thread has 4 columns, and all rows of an iteration
     share = 64 * warps * triton.cdiv(width, span)  # a warp for every 64 rows, for any width
