@@ -1,16 +1,16 @@
 """A model of an ingest and of a sharded fit on a cluster, event by event, in seconds.
 
-The constants are measured (``cluster_simulation.py``). What it knows of:
+The constants are measured (``cluster_simulation.py``). It models:
 
-* a step of a fit ends when the slowest shard has ended: its arithmetic on one core, or the reading
-  of its rows from disk where they do not fit in the machine's memory, whichever is longer, times a
-  random factor of its own;
-* before and after it come messages: a wait for the answer, a moment of the driver for each shard,
-  and bytes through the driver's network (what all are told alike goes once to each machine);
-* machines die. Shards that died are made anew on the others, write their rows again, and go
-  through all earlier passes again, side by side, while everyone waits; then the others carry them;
-* an ingest hands clips to free cores, one at a time each, a moment of the driver for each; a
-  machine that dies loses the clips it works on, and they are done again.
+* steps of a fit, which end with the slowest shard: its arithmetic on one core, or reading its rows
+  from disk where they do not fit in the machine's memory, whichever takes longer, times a random
+  factor per shard;
+* messages before and after a step: latency, driver time per shard, and bytes through the driver's
+  network (a message that is equal for all shards is sent once to each machine);
+* machine failures: lost shards are rebuilt on the other machines, write their rows again and repeat
+  all earlier passes in parallel, while the rest of the cluster waits;
+* an ingest that assigns clips to free cores, one at a time, with driver time per clip; a machine
+  that fails loses its clips in progress, which are repeated.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from math import ceil, log2
 
 import numpy as np
 
-STARTING_PASSES = 50  # before the joint ones, see solver/frank_wolfe.py
-EVALUATE_EVERY = 5  # joint passes
+from objectstates.solver.frank_wolfe import GROWING_PASSES, UNCOUPLED_PASSES
+from objectstates.solver.scale.sharded import ROUND_EVERY
+
+STARTING_PASSES = UNCOUPLED_PASSES + GROWING_PASSES  # before the joint ones
 STEPS = ("measure", "prepare", "start", "sweep", "evaluate")
 NOTED = 96  # bytes of a message around its numbers, about
 
@@ -165,7 +167,7 @@ def plan_of(passes: int) -> Iterator[tuple[str, int]]:
     yield "start", 0
     for done in range(1, passes + 1):
         yield "sweep", done - 1
-        if (done > STARTING_PASSES and done % EVALUATE_EVERY == 0) or done == passes:
+        if (done > STARTING_PASSES and done % ROUND_EVERY == 0) or done == passes:
             yield "evaluate", done
 
 
@@ -193,19 +195,19 @@ class Fit:
     def run(self) -> Bill:
         c, bill = self.corpus, self.bill
         bill.spend("warming", self.constants.warming)
-        self._step("measure", 0, told=8 * (c.state_size + c.action_size), answered=c.matrices)
+        self._step("measure", 0, request=8 * (c.state_size + c.action_size), reply=c.matrices)
         sizes = c.state_size, c.action_size
         bill.spend("whiten", self.constants.whiten * sum(size**3 for size in sizes))
-        self._step("prepare", 0, told=c.matrices, answered=0)
+        self._step("prepare", 0, request=c.matrices, reply=0)
         for step, done in plan_of(self.passes):
-            told = 0 if step == "start" else c.message
-            self._step(step, done, told=told, answered=c.message)
+            request = 0 if step == "start" else c.message
+            self._step(step, done, request=request, reply=c.message)
             if step == "sweep":
-                self._messages(told=0, answered=0)  # how far each goes
+                self._messages(request=0, reply=0)  # the step sizes
         return bill
 
-    def _step(self, step: str, done: int, *, told: float, answered: float) -> None:
-        self._messages(told, answered)
+    def _step(self, step: str, done: int, *, request: float, reply: float) -> None:
+        self._messages(request, reply)
         seconds = self._barrier(step, self.shards)
         self.bill.spend(step, seconds)
         self.bill.flops += self.corpus.flops(step)
@@ -236,10 +238,10 @@ class Fit:
             "prepare": self.corpus.feature_bytes + self.corpus.factor_bytes,
         }.get(step, self.corpus.factor_bytes)
 
-    def _messages(self, told: float, answered: float) -> None:
+    def _messages(self, request: float, reply: float) -> None:
         constants, machines = self.constants, self.machines
-        told_alike = machines.count * told
-        sent = told_alike + self.shards * (answered + 2 * NOTED)
+        request_bytes = machines.count * request
+        sent = request_bytes + self.shards * (reply + 2 * NOTED)
         self.bill.messages += 2 * self.shards
         self.bill.sent += sent
         seconds = constants.ask + constants.call * self.shards + sent / machines.network
@@ -260,7 +262,7 @@ class Fit:
 def simulate_ingest(
     corpus: Corpus, machines: Machines, constants: Constants, *, seed: int = 0
 ) -> Bill:
-    """All clips through all cores; clips are handed out in order, to whoever is free."""
+    """All clips through all cores; clips are handed out in order, to free cores."""
     rng = np.random.default_rng(seed)
     bill = Bill()
     mean = constants.frame * corpus.frames

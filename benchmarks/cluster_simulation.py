@@ -56,7 +56,7 @@ PLACE = RESULTS / "cluster_simulation.json"
 DEMO = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
 
 # Tracklets, d of the states, d of the action, shards. Rows are more than caches hold, as those of a
-# cluster's shards are: what is read from a cache tells nothing about them.
+# cluster's shards are, whose speed reading from a cache would not show.
 CALIBRATION = [
     (100_000, 64, 32, 1),
     (60_000, 256, 64, 1),
@@ -69,7 +69,7 @@ VALIDATION = [(100_000, 256, 64, 1), (40_000, 512, 128, 1), (200_000, 128, 64, 4
 LARGE = (1_000_000, 512, 128, 1)
 PASSES, PASSES_SHARDS = (100_000, 128, 64), (1, 2, 4, 8)
 MORE_PASSES = [(100_000, 128, 64, 16), (100_000, 128, 64, 32), (30_000, 256, 64, 8)]
-GAP = 0.01  # to which a fit goes unless told otherwise
+GAP = 0.01  # the estimator's default tolerance
 ON_RAY, RAY_PASSES = (60_000, 128, 64, 2), 70
 CLIPS, OTHER_CLIPS = ("drawer_06", "drawer_11"), ("drawer_13", "drawer_18")
 

@@ -1,9 +1,9 @@
 """What reducing wide features saves and loses: ``python -m benchmarks.reduction``.
 
 One synthetic corpus, fitted out of core with all features and with fewer and fewer directions of
-them: the megabytes of factors on disk, and of the labels that were given out the state cost as the
-fit has it, the same with all features, the bound on the difference that the result tells, and the
-share that is labelled as without reduction.
+them: the megabytes of factors on disk, the state cost of the labels with reduced and with all
+features, the bound on their difference in the result, and the fraction of tracklets labelled as
+without reduction.
 """
 
 from __future__ import annotations

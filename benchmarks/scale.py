@@ -2,10 +2,10 @@
 
 A million tracklets (33,334 clips of 30, d = 512) and their chunks (20 a clip, d = 128), 2.2 GB of
 features, are written to a temporary folder and fitted to a relative gap of 10 % by a process that
-may not hold more than 2 GB. The time per pass stands beside the floor, measured in the same process
+may not hold more than 2 GB. The time per pass is compared with a floor, measured in the same process
 on the same files: reading all factor rows once and multiplying them as often as a pass must (the
-scores of all rows, and the sum of rows by label). Seconds of the processors are told beside those
-of the clock, for machines that others use too.
+scores of all rows, and the sum of rows by label). CPU seconds are given beside wall-clock seconds,
+for machines with other load.
 
 ``--tracklets 10000 100000 1000000`` are the sizes, ``--shards 2`` uses two threads. With
 ``--device cuda`` it is what ``scale_gpu.py`` measures instead, about a minute on an H200.
@@ -82,7 +82,7 @@ class Made:
     ) -> None:
         self.n_clips, self.sizes = n_clips, (action_size, state_size)
         rng = np.random.default_rng(seed)
-        looks = rng.standard_normal((4, state_size)) / state_size**0.5
+        appearances = rng.standard_normal((4, state_size)) / state_size**0.5
         moves = rng.standard_normal((2, action_size)) / action_size**0.5
         self.length = CHUNKS * 0.4
         self.action_time, start = draw_times(rng, n_clips)
@@ -94,7 +94,9 @@ class Made:
                 after = start[first : first + 256] + 0.45 > times[:, None]
                 other = rng.random(after.shape) < 1 / 3
                 kind = np.where(other, 2, after)
-                rows = looks[3] + looks[kind] + self._noise(rng, (*kind.shape, state_size))
+                rows = (
+                    appearances[3] + appearances[kind] + self._noise(rng, (*kind.shape, state_size))
+                )
                 states.write(self._unit(rows).tobytes())
                 middle = (np.arange(CHUNKS) + 0.5) * 0.4
                 acting = np.abs(middle - times[:, None]) < 0.6

@@ -118,7 +118,7 @@ class Counted:
     """Actors that record the number and bytes of their messages."""
 
     def __init__(self, actors):
-        self.actors, self.told, self.answered = actors, 0, 0
+        self.actors, self.request, self.reply = actors, 0, 0
         self.asked: Counter[str] = Counter()
 
     def __len__(self):
@@ -128,8 +128,8 @@ class Counted:
         answers = self.actors.call(method, arguments)
         if method != "keep_rounding":  # only after a better rounding
             self.asked[method] += 1
-            self.told += len(pickle.dumps(arguments[0]))
-            self.answered += sum(len(pickle.dumps(answer)) for answer in answers)
+            self.request += len(pickle.dumps(arguments[0]))
+            self.reply += sum(len(pickle.dumps(answer)) for answer in answers)
         return answers
 
 
@@ -147,7 +147,7 @@ def test_messages_are_those_of_a_real_fit(tmp_path):
     corpus = Corpus(90, TRACKLETS, CHUNKS, *sizes)
     bill = fit(corpus, replace(ONE, count=1), shards=shards, passes=passes)
     assert bill.messages == 2 * shards * sum(counted.asked.values())
-    assert bill.sent == pytest.approx(counted.told + counted.answered, rel=0.25)
+    assert bill.sent == pytest.approx(counted.request + counted.reply, rel=0.25)
 
 
 def test_calibration_finds_the_constants_of_what_obeys_them():
