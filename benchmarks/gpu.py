@@ -82,7 +82,7 @@ def dinov2_small(device: str, threads: int = 1) -> TorchBackbone:
     )  # fmt: skip
 
 
-# --- from frames to vectors ------------------------------------------------------------------------
+# --- from frames to vectors -----------------------------------------------------------------------
 
 
 def random_boxes(count: int) -> list[np.ndarray]:
