@@ -3,9 +3,9 @@
 A million tracklets (33,334 clips of 30, d = 512) and their chunks (20 a clip, d = 128), 2.2 GB of
 features, are written to a temporary folder and fitted to a relative gap of 10 % by a process that
 may not hold more than 2 GB. The time per pass is compared with a floor, measured in the same
-process on the same files: reading all factor rows once and multiplying them as often as a pass must (the
-scores of all rows, and the sum of rows by label). CPU seconds are given beside wall-clock seconds,
-for machines with other load.
+process on the same files: reading all factor rows once and multiplying them as often as a pass must
+(the scores of all rows, and the sum of rows by label). CPU seconds are given beside wall-clock
+seconds, for machines with other load.
 
 ``--tracklets 10000 100000 1000000`` are the sizes, ``--shards 2`` uses two threads. With
 ``--device cuda`` it is what ``scale_gpu.py`` measures instead, about a minute on an H200.
