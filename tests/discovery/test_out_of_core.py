@@ -285,7 +285,7 @@ def test_a_reduction_that_makes_no_sense_is_told_in_a_line(corpus, folder, reduc
 
 
 def test_a_device_reduces_out_of_core_only(corpus):
-    with pytest.raises(SettingError, match=r"`device`: .*\(fit_folder\)"):
+    with pytest.raises(SettingError, match=r"`device`: .*`fit_folder`"):
         JointDiscovery(reduce=5, device="cuda").fit(corpus)
 
 

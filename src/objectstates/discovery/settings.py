@@ -86,7 +86,7 @@ def check_in_memory(settings: Mapping[str, Any]) -> None:
     if settings["reduce"] is not None and settings["device"] != "cpu":
         raise SettingError(
             "`device`: in memory, features are reduced on the CPU: use cpu, or fit out of core "
-            "(`out_of_core`)"
+            "(`out_of_core`; in Python `fit_folder`)"
         )
 
 
