@@ -6,13 +6,8 @@ from hypothesis import strategies as st
 from objectstates.base.errors import SettingError
 from objectstates.narration.sentences import Sentences, action_names, load_action
 from objectstates.narration.text_classifier import TfidfSvm, cross_validate
-from objectstates.narration.transcript import Narration, tokens
-
-
-def narration(text, name="v", pace=0.5, video=None):
-    words = text.split()
-    starts = pace * np.arange(len(words))
-    return Narration(name, words, np.stack([starts, starts + pace], 1), video)
+from objectstates.narration.transcript import tokens
+from tests.narration.test_retrieval import narration
 
 
 @pytest.fixture(scope="module")

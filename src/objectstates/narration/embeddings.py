@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -23,7 +24,7 @@ class Encoder(Protocol):
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]: ...
 
 
-class _WindowScorer:
+class _WindowScorer(ABC):
     """Base class: cuts a narration into windows; subclasses score their texts."""
 
     def __init__(self, encoder: Encoder, *, window: int = WINDOW, stride: int = STRIDE) -> None:
@@ -40,8 +41,8 @@ class _WindowScorer:
         texts = [" ".join(words[start : start + length]) for start in starts.tolist()]
         return Windows(starts, length, self.decide(texts))
 
-    def decide(self, texts: Sequence[str]) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def decide(self, texts: Sequence[str]) -> Floats: ...
 
 
 class EmbeddingSvm(_WindowScorer):
