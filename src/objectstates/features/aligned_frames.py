@@ -1,0 +1,142 @@
+"""The frames of a clip at low resolution, aligned: as a camera at rest would have seen them.
+
+All frames are warped to the middle frame. The camera is estimated at a few key frames per second
+and interpolated between them: it sways slowly, and consecutive frames differ by less than the error
+of an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.features.flow import estimate_camera
+from objectstates.video.reader import Image, probe, read_frames
+
+Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
+Bytes = npt.NDArray[np.uint8]
+
+SIDE = 160  # pixels of the longer side
+FPS = 30.0
+MAX_FRAMES = 300  # of a clip; longer ones are read at fewer frames per second
+KEY_FPS = 4.0  # frames per second at which the camera is estimated
+SMOOTHING = 0.8  # pixels; standard deviation
+STILL = 0.25  # pixels; a camera that moves less than this is taken to be at rest
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedFrames:
+    """The frames of a clip in the coordinates of its middle frame.
+
+    times : (n,) seconds of the video.
+    period : seconds between two frames.
+    images : (n, h, w, 3) 8-bit Lab, slightly smoothed.
+    cameras : (n, 3, 3) homographies from the middle frame's pixels to each frame's.
+    """
+
+    times: Floats
+    period: float
+    images: Bytes
+    cameras: Floats
+
+
+def read_aligned(
+    path: str | Path, start: float | None, end: float | None, *, image_fps: float = 25.0
+) -> AlignedFrames:
+    """Read and align the frames of ``[start, end)`` seconds of a video."""
+    info = probe(path, image_fps=image_fps)
+    seconds = max((end or info.duration) - (start or 0.0), 1e-3)
+    fps = min(FPS, MAX_FRAMES / seconds)
+    with read_frames(path, start, end, fps=fps, max_side=SIDE, image_fps=image_fps) as reading:
+        frames = [(frame.time, frame.image) for frame in reading]
+    times = np.array([time for time, _ in frames])
+    images = [image for _, image in frames]
+    period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
+    cameras = _cameras(images, times)
+    aligned = np.stack([_aligned(i, c) for i, c in zip(images, cameras, strict=True)])
+    return AlignedFrames(times, period, aligned, cameras)
+
+
+def _cameras(images: Sequence[Image], times: Floats) -> Floats:
+    """(n, 3, 3) from the middle frame to every other: estimated at key frames, interpolated."""
+    middle = len(images) // 2
+    due = np.floor(times * KEY_FPS + 1e-6)
+    keys = np.flatnonzero(np.diff(due, prepend=np.nan) != 0)  # the first frame of each period
+    keys = np.unique(np.append(keys, [middle, len(images) - 1]))
+    grays = [np.asarray(cv2.cvtColor(images[k], cv2.COLOR_RGB2GRAY), np.uint8) for k in keys]
+    known = _key_cameras(grays, int(np.searchsorted(keys, middle)))
+    every = np.arange(len(images))
+    between = [np.interp(every, keys, known[:, i, j]) for i in range(3) for j in range(3)]
+    return np.stack(between, axis=1).reshape(-1, 3, 3)
+
+
+def _key_cameras(grays: Sequence[Bytes], middle: int) -> Floats:
+    """The same for key frames: chained from one to the next, and each link then corrected."""
+    height, width = grays[0].shape
+    cameras = np.tile(np.eye(3), (len(grays), 1, 1))
+    corners = _corners(grays[middle])
+    for step, indices in ((1, range(middle + 1, len(grays))), (-1, range(middle - 1, -1, -1))):
+        for k in indices:
+            origin, target = _follow(grays[k - step], grays[k], _corners(grays[k - step]), None)
+            link, _ = estimate_camera(origin, target, (width, height))
+            chained = link @ cameras[k - step]
+            seen, target = _follow(grays[middle], grays[k], corners, _moved(corners, chained))
+            correction, _ = estimate_camera(_moved(seen, chained), target, (width, height))
+            cameras[k] = correction @ chained
+            cameras[k] /= cameras[k, 2, 2]
+    return cameras
+
+
+def _corners(gray: Bytes) -> Floats32:
+    found: Any = cv2.goodFeaturesToTrack(gray, 300, 0.003, 5)
+    # The stubs don't say that OpenCV gives None when there are none.
+    return np.asarray([] if found is None else found, np.float32).reshape(-1, 2)
+
+
+def _moved(points: Floats32, homography: Floats) -> Floats32:
+    if len(points) == 0:
+        return points
+    moved = cv2.perspectiveTransform(points[None].astype(np.float64), homography)[0]
+    return np.asarray(moved, np.float32)
+
+
+def _follow(
+    before: Bytes, after: Bytes, points: Floats32, expected: Floats32 | None
+) -> tuple[Floats32, Floats32]:
+    """Points tracked consistently forward and backward, and their targets; both (n, 2)."""
+    if len(points) == 0:
+        return points, points
+    guess = points if expected is None else expected
+    settings: Any = {
+        "winSize": (15, 15),
+        "maxLevel": 3 if expected is None else 1,
+        "flags": cv2.OPTFLOW_USE_INITIAL_FLOW,
+    }
+    there, found, _ = cv2.calcOpticalFlowPyrLK(before, after, points, guess.copy(), **settings)
+    back, again, _ = cv2.calcOpticalFlowPyrLK(after, before, there, points.copy(), **settings)
+    good = (found.ravel() == 1) & (again.ravel() == 1)
+    good &= np.abs(np.asarray(back) - points).max(axis=1) < 0.5
+    return points[good], np.asarray(there, np.float32)[good]
+
+
+def _aligned(image: Image, camera: Floats) -> Bytes:
+    """(h, w, 3) the image warped to the middle frame, slightly smoothed, in 8-bit Lab."""
+    height, width = image.shape[:2]
+    corners = np.array([[0, 0], [width, 0], [0, height], [width, height]], np.float32)
+    if np.abs(_moved(corners, camera) - corners).max() > STILL:
+        how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        image = np.asarray(
+            cv2.warpPerspective(
+                image, camera, (width, height), flags=how, borderMode=cv2.BORDER_REPLICATE
+            ),
+            np.uint8,
+        )
+    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
+    return np.asarray(cv2.GaussianBlur(lab, (0, 0), SMOOTHING), np.uint8)

@@ -1,0 +1,151 @@
+"""The change profile of a clip: when, and where, the picture changes for good.
+
+A manipulation changes the state of an object, so the place of the object looks one way before and
+another way after. A hand that passes leaves no such change. This can be seen in a single clip,
+without learning, and in any scene:
+
+* The picture before is the median of the first frames, the picture after that of the last. A pixel
+  has *changed* if they differ by more than the pixel varies within either.
+* Each frame shows a changed pixel as before (-1), as after (+1), or as something else, such as the
+  hand in front of it (0). The pixel's *step* is the time that best divides the frames of the first
+  kind from those of the second; its *purity* is the share of such frames on the right side.
+* The *curve* is the histogram of steps over time, each pixel weighted by its change and purity. A
+  pixel that is hidden when it changes spreads its weight over the time that it is hidden.
+
+Slow changes of exposure are removed from each frame first, and the camera's motion before that
+(``aligned_frames.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from objectstates.base.jit import compiled
+from objectstates.features.aligned_frames import AlignedFrames, read_aligned
+
+Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
+
+END_SHARE = 0.2  # of the frames, at either end: pictures before and after
+MEDIAN_FRAMES = 15  # at most, for each of these
+HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
+TIE = 0.5  # frames; steps that divide a pixel's frames as well as the best to this are as likely
+
+
+@dataclass(frozen=True, eq=False)
+class ClipChange:
+    """What changed in a clip, in the coordinates of its middle frame at (h, w) pixels.
+
+    times : (n,) seconds of the frames.
+    cameras : (n, 3, 3) homographies from the middle frame's pixels to each frame's.
+    before, after : (h, w, 3) 8-bit Lab.
+    amount : (h, w) 0 to 1, how surely the pixel has changed for good.
+    step : (h, w, 2) seconds; between them the pixel stepped.
+    curve : (n,) share of the picture that changes for good in each frame.
+    """
+
+    times: Floats
+    period: float
+    cameras: Floats
+    before: Floats32
+    after: Floats32
+    amount: Floats32
+    step: Floats32
+    curve: Floats32
+
+
+@lru_cache(maxsize=1)  # the detector and the features of a clip both need it
+def clip_change(
+    path: str | Path, start: float | None, end: float | None, *, image_fps: float = 25.0
+) -> ClipChange:
+    """Read the frames of ``[start, end)`` seconds of a video, and find what changes for good."""
+    return find_change(read_aligned(path, start, end, image_fps=image_fps))
+
+
+def find_change(frames: AlignedFrames) -> ClipChange:
+    """What changes for good in aligned frames."""
+    count, height, width = frames.images.shape[:3]
+    images = _without_exposure(frames.images)
+    n_end = max(1, round(END_SHARE * count))
+    before, spread_before = _median(images[:n_end])
+    after, spread_after = _median(images[-n_end:])
+    difference = after - before
+    square = np.einsum("yxc,yxc->yx", difference, difference)
+    noise = HALF_DIFFERENCE**2 + 4 * (spread_before + spread_after) ** 2
+    changed = square / (square + noise)
+    first, last, purity = _steps(images, before, after, square)
+    amount = (changed * purity).astype(np.float32)
+    curve = _histogram(first, last, amount, count) / (height * width)
+    step = np.stack([frames.times[first], frames.times[last]], axis=2).astype(np.float32)
+    return ClipChange(
+        frames.times, frames.period, frames.cameras, before, after, amount, step, curve
+    )
+
+
+def _without_exposure(images: npt.NDArray[np.uint8]) -> Floats32:
+    """Subtract from each frame the median over its pixels of the difference to a common picture."""
+    picture = _median(images)[0]
+    coarse = images[:, ::2, ::2] - picture[::2, ::2]
+    offsets = np.median(coarse.reshape(len(images), -1, 3), axis=1)
+    return np.asarray(images - offsets[:, None, None].astype(np.float32), np.float32)
+
+
+def _median(images: npt.NDArray[np.floating] | npt.NDArray[np.uint8]) -> tuple[Floats32, Floats32]:
+    """The median (h, w, 3) and the median absolute deviation (h, w) of each pixel."""
+    some = images[np.linspace(0, len(images) - 1, min(len(images), MEDIAN_FRAMES)).astype(int)]
+    median = np.median(some, axis=0).astype(np.float32)
+    deviation = np.median(np.abs(some - median).sum(axis=3), axis=0)
+    return median, deviation.astype(np.float32)
+
+
+@compiled
+def _steps(images: Floats32, before: Floats32, after: Floats32, square: Floats32) -> Any:
+    """First and last frame at which each pixel may have stepped, and its purity; (h, w) each."""
+    count, height, width, _ = images.shape
+    first = np.zeros((height, width), np.int64)
+    last = np.zeros((height, width), np.int64)
+    purity = np.zeros((height, width), np.float32)
+    balance = np.empty(count + 1)
+    for y in range(height):
+        for x in range(width):
+            largest = square[y, x]
+            if largest < 1.0:
+                continue
+            total, running, best = 0.0, 0.0, -np.inf
+            for t in range(count):
+                from_before, from_after = 0.0, 0.0
+                for c in range(3):
+                    from_before += (images[t, y, x, c] - before[y, x, c]) ** 2
+                    from_after += (images[t, y, x, c] - after[y, x, c]) ** 2
+                side = (min(from_before, largest) - min(from_after, largest)) / largest
+                balance[t] = running  # of the frames before t: -1 each where all are as before
+                running += side
+                total += abs(side)
+            for t in range(1, count):
+                best = max(best, running - 2 * balance[t])
+            if total <= 0.0:
+                continue
+            low, high = -1, 0
+            for t in range(1, count):
+                if running - 2 * balance[t] >= best - TIE:
+                    low = t if low < 0 else low
+                    high = t
+            first[y, x], last[y, x] = low, high
+            purity[y, x] = max(best, 0.0) / total
+    return first, last, purity
+
+
+def _histogram(
+    first: npt.NDArray[np.int64], last: npt.NDArray[np.int64], amount: Floats32, count: int
+) -> Floats32:
+    """(n,) the amounts by frame, each divided among the frames from its first to its last."""
+    each = (amount / (last - first + 1)).ravel()
+    edges = np.bincount(first.ravel(), each, count + 1)[: count + 1]
+    edges -= np.bincount(last.ravel() + 1, each, count + 1)[: count + 1]
+    return np.maximum(np.cumsum(edges[:count]), 0).astype(np.float32)
