@@ -23,15 +23,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.jit import compiled
+from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile
 from objectstates.features.aligned_frames import AlignedFrames, read_aligned
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 
+VERSION = 1  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.2  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
@@ -149,3 +152,27 @@ def _histogram(
     edges = np.bincount(first.ravel(), each, count + 1)[: count + 1]
     edges -= np.bincount(last.ravel() + 1, each, count + 1)[: count + 1]
     return np.maximum(np.cumsum(edges[:count]), 0).astype(np.float32)
+
+
+# --- the profile that is kept ---------------------------------------------------------------------
+
+SHORTEST_BIN = 1 / 30  # seconds
+
+
+def profile_of(change: ClipChange) -> ChangeProfile:
+    """The curve in bins of equal length, one per frame, and the amounts at low resolution.
+
+    The bin of a frame lasts from its time to that of the next. The bins sum to what the frames do.
+    """
+    step = max(change.period, SHORTEST_BIN)
+    bins = np.round((change.times - change.times[0]) / step).astype(np.int64)
+    height, width = change.amount.shape
+    factor = min(1.0, MAX_WHERE_WIDTH / width)
+    size = max(1, round(width * factor)), max(1, round(height * factor))
+    amount = cv2.resize(change.amount, size, interpolation=cv2.INTER_AREA)
+    return ChangeProfile(
+        start=float(change.times[0]),
+        step=step,
+        curve=np.bincount(bins, change.curve).astype(np.float32),
+        where=np.round(255 * np.clip(amount, 0, 1)).astype(np.uint8),
+    )
