@@ -33,6 +33,7 @@ from objectstates.features.aligned_frames import AlignedFrames, read_aligned
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
+Bytes = npt.NDArray[np.uint8]
 
 VERSION = 1  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.2  # of the frames, at either end: pictures before and after
@@ -74,15 +75,15 @@ def clip_change(
 def find_change(frames: AlignedFrames) -> ClipChange:
     """What changes for good in aligned frames."""
     count, height, width = frames.images.shape[:3]
-    images = _without_exposure(frames.images)
+    images, exposure = frames.images, _exposure(frames.images)
     n_end = max(1, round(END_SHARE * count))
-    before, spread_before = _median(images[:n_end])
-    after, spread_after = _median(images[-n_end:])
+    before, spread_before = _median(images[:n_end], exposure[:n_end])
+    after, spread_after = _median(images[-n_end:], exposure[-n_end:])
     difference = after - before
     square = np.einsum("yxc,yxc->yx", difference, difference)
     noise = HALF_DIFFERENCE**2 + 4 * (spread_before + spread_after) ** 2
     changed = square / (square + noise)
-    first, last, purity = _steps(images, before, after, square)
+    first, last, purity = _steps(images, exposure, before, after, square)
     amount = (changed * purity).astype(np.float32)
     curve = _histogram(first, last, amount, count) / (height * width)
     step = np.stack([frames.times[first], frames.times[last]], axis=2).astype(np.float32)
@@ -91,24 +92,29 @@ def find_change(frames: AlignedFrames) -> ClipChange:
     )
 
 
-def _without_exposure(images: npt.NDArray[np.uint8]) -> Floats32:
-    """Subtract from each frame the median over its pixels of the difference to a common picture."""
-    picture = _median(images)[0]
-    coarse = images[:, ::2, ::2] - picture[::2, ::2]
-    offsets = np.median(coarse.reshape(len(images), -1, 3), axis=1)
-    return np.asarray(images - offsets[:, None, None].astype(np.float32), np.float32)
+def _exposure(images: Bytes) -> Floats32:
+    """(n, 3) the median over each frame's pixels of the difference to a common picture.
+
+    It is subtracted from pixels as they are used: the frames as float32 would take 70 MB.
+    """
+    picture = _median(images, np.zeros((len(images), 3), np.float32))[0][::2, ::2]
+    offsets = [np.median((i[::2, ::2] - picture).reshape(-1, 3), axis=0) for i in images]
+    return np.array(offsets, np.float32)
 
 
-def _median(images: npt.NDArray[np.floating] | npt.NDArray[np.uint8]) -> tuple[Floats32, Floats32]:
+def _median(images: Bytes, exposure: Floats32) -> tuple[Floats32, Floats32]:
     """The median (h, w, 3) and the median absolute deviation (h, w) of each pixel."""
-    some = images[np.linspace(0, len(images) - 1, min(len(images), MEDIAN_FRAMES)).astype(int)]
+    rows = np.linspace(0, len(images) - 1, min(len(images), MEDIAN_FRAMES)).astype(int)
+    some = images[rows] - exposure[rows, None, None]
     median = np.median(some, axis=0).astype(np.float32)
     deviation = np.median(np.abs(some - median).sum(axis=3), axis=0)
     return median, deviation.astype(np.float32)
 
 
 @compiled
-def _steps(images: Floats32, before: Floats32, after: Floats32, square: Floats32) -> Any:
+def _steps(
+    images: Bytes, exposure: Floats32, before: Floats32, after: Floats32, square: Floats32
+) -> Any:
     """First and last frame at which each pixel may have stepped, and its purity; (h, w) each."""
     count, height, width, _ = images.shape
     first = np.zeros((height, width), np.int64)
@@ -124,8 +130,9 @@ def _steps(images: Floats32, before: Floats32, after: Floats32, square: Floats32
             for t in range(count):
                 from_before, from_after = 0.0, 0.0
                 for c in range(3):
-                    from_before += (images[t, y, x, c] - before[y, x, c]) ** 2
-                    from_after += (images[t, y, x, c] - after[y, x, c]) ** 2
+                    colour = images[t, y, x, c] - exposure[t, c]
+                    from_before += (colour - before[y, x, c]) ** 2
+                    from_after += (colour - after[y, x, c]) ** 2
                 side = (min(from_before, largest) - min(from_after, largest)) / largest
                 balance[t] = running  # of the frames before t: -1 each where all are as before
                 running += side
@@ -160,19 +167,22 @@ SHORTEST_BIN = 1 / 30  # seconds
 
 
 def profile_of(change: ClipChange) -> ChangeProfile:
-    """The curve in bins of equal length, one per frame, and the amounts at low resolution.
+    """The curve in bins of equal length, and the amounts at low resolution.
 
-    The bin of a frame lasts from its time to that of the next. The bins sum to what the frames do.
+    What changes in a frame changed since the frame before, so it is divided evenly among the bins
+    in between: irregular frames leave no gaps. The bins sum to what the frames do.
     """
-    step = max(change.period, SHORTEST_BIN)
-    bins = np.round((change.times - change.times[0]) / step).astype(np.int64)
+    step, times = max(change.period, SHORTEST_BIN), change.times
+    n_bins = max(1, int(np.ceil((times[-1] - times[0]) / step - 1e-6)))
+    until = np.interp(times[0] + step * np.arange(1, n_bins), times, np.cumsum(change.curve))
+    curve = np.diff(until, prepend=0.0, append=change.curve.sum(dtype=np.float64))
     height, width = change.amount.shape
     factor = min(1.0, MAX_WHERE_WIDTH / width)
     size = max(1, round(width * factor)), max(1, round(height * factor))
     amount = cv2.resize(change.amount, size, interpolation=cv2.INTER_AREA)
     return ChangeProfile(
-        start=float(change.times[0]),
+        start=float(times[0]),
         step=step,
-        curve=np.bincount(bins, change.curve).astype(np.float32),
+        curve=np.maximum(curve, 0).astype(np.float32),
         where=np.round(255 * np.clip(amount, 0, 1)).astype(np.uint8),
     )
