@@ -113,6 +113,21 @@ def test_the_change_is_found(ingested):
     assert (np.abs(model.action_time_ - 3.0) < 1.5).all()
 
 
+def test_the_corpus_says_when_and_where_clips_change(ingested):
+    corpus, _ = ingested
+    for change in corpus.changes:
+        assert (change.start, change.step) == (0.0, pytest.approx(0.1))
+        assert len(change.curve) == 59, "between 60 frames"
+        times = change.start + change.step * (np.arange(len(change.curve)) + 0.5)
+        near = np.abs(times - 3.0) < 1.0  # the hand hides parts of it for less than a second
+        assert change.curve[near].sum() > 0.8 * change.curve.sum()
+        assert change.where.shape == (30, 40)
+        x1, y1, x2, y2 = np.array(BOX) // 4
+        inside = change.where[y1 + 1 : y2 - 1, x1 + 1 : x2 - 1]
+        assert inside.mean() > 150
+        assert change.where[:, x2 + 2 :].mean() < 20
+
+
 def test_same_bytes_whatever_the_processes(ingested, folder, tmp_path):
     corpus, _ = ingested
     corpus.save(tmp_path / "one")
@@ -282,6 +297,8 @@ def test_odd_videos_are_ingested(kind, tmp_path):
     assert report.failed == ()
     assert len(corpus[0].chunks) >= 1
     assert np.isfinite(corpus.chunks.features).all()
+    assert corpus[0].change is not None
+    assert len(corpus[0].change.curve) >= 1
 
 
 def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypatch):

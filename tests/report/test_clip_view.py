@@ -10,7 +10,14 @@ from objectstates.app.inspection import describe_clips
 from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.export.videos import ExportSource
-from objectstates.report.clip_view import MERGE_GAP, box_at, image_fps, object_name, view_clips
+from objectstates.report.clip_view import (
+    MERGE_GAP,
+    ChangeCurve,
+    box_at,
+    image_fps,
+    object_name,
+    view_clips,
+)
 from tests.report.scenes import ACTION, make_result
 
 
@@ -31,6 +38,34 @@ def test_one_side_alone_has_its_own_moments() -> None:
     assert {m.role for clip in states for m in clip.moments} == {"state 1", "state 2"}
     actions = view_clips(make_result(target="action"))
     assert [m.role for m in actions[0].moments] == ["before", "action", "after"]
+
+
+def test_the_change_curve_is_a_rate_that_sums_to_what_changes(result: Result) -> None:
+    for clip in view_clips(result)[:-1]:
+        assert clip.change is not None
+        for most in (1, 7, 40, 10_000):
+            assert (curve := clip.change_curve(most)) is not None
+            assert len(curve.rates) <= most
+            assert curve.start == clip.change.start
+            assert len(curve.rates) * curve.step >= len(clip.change.curve) * clip.change.step - 1e-9
+            assert curve.total == pytest.approx(float(clip.change.curve.sum()), rel=1e-5)
+        assert (curve := clip.change_curve(10_000)) is not None
+        assert curve.step == clip.change.step
+        assert curve.start <= curve.peak_time <= curve.start + len(curve.rates) * curve.step
+        assert clip.middle == 3.0
+
+
+def test_the_peak_of_the_change_is_not_one_greatest_bin() -> None:
+    rates = np.zeros(100)
+    rates[5], rates[60:70] = 3.0, 1.0
+    assert ChangeCurve(2.0, 0.1, rates).peak_time == pytest.approx(2.0 + 6.5)
+    assert ChangeCurve(2.0, 0.1, np.ones(1)).peak_time == pytest.approx(2.05)
+
+
+def test_a_clip_without_a_profile_has_no_curve(result: Result) -> None:
+    clip = view_clips(result)[-1]
+    assert clip.change is None
+    assert clip.change_curve(100) is None
 
 
 def test_key_frames_are_spread_over_the_clip(result: Result) -> None:

@@ -59,9 +59,12 @@ def read_aligned(
         frames = [(frame.time, frame.image) for frame in reading]
     times = np.array([time for time, _ in frames])
     images = [image for _, image in frames]
+    del frames
     period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
     cameras = _cameras(images, times)
-    aligned = np.stack([_aligned(i, c) for i, c in zip(images, cameras, strict=True)])
+    aligned = np.empty((len(images), *images[0].shape), np.uint8)
+    for k, camera in enumerate(cameras):
+        aligned[k], images[k] = _aligned(images[k], camera), images[k][:0]  # one copy in memory
     return AlignedFrames(times, period, aligned, cameras)
 
 

@@ -31,12 +31,14 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.jit import compiled
+from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile
 from objectstates.features.aligned_frames import AlignedFrames, read_aligned
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
+Bytes = npt.NDArray[np.uint8]
 
-VERSION = 1  # raise it whenever the same clip may give another profile
+VERSION = 1  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.25  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
@@ -82,13 +84,13 @@ def clip_change(
 def find_change(frames: AlignedFrames) -> ClipChange:
     """What changes for good in aligned frames."""
     count, height, width = frames.images.shape[:3]
-    images = _without_exposure(frames.images)
+    images, exposure = frames.images, _exposure(frames.images)
     n_end = max(1, round(END_SHARE * count))
-    before, spread_before = _median(images[:n_end])
-    after, spread_after = _median(images[-n_end:])
+    before, spread_before = _median(images[:n_end], exposure[:n_end])
+    after, spread_after = _median(images[-n_end:], exposure[-n_end:])
     square = ((after - before) ** 2).sum(axis=2)
     noise = HALF_DIFFERENCE**2 + 4 * (spread_before + spread_after) ** 2
-    first, last, purity = _steps(images, before, after, square)
+    first, last, purity = _steps(images, exposure, before, after, square)
     amount = (square / (square + noise) * purity**PURITY_POWER).astype(np.float32)
     middle = (frames.times[first] + frames.times[last]) / 2
     amount *= _group_weights(amount, middle)
@@ -99,24 +101,29 @@ def find_change(frames: AlignedFrames) -> ClipChange:
     )
 
 
-def _without_exposure(images: npt.NDArray[np.uint8]) -> Floats32:
-    """Subtract from each frame the median over its pixels of the difference to a common picture."""
-    picture = _median(images)[0]
-    coarse = images[:, ::4, ::4] - picture[::4, ::4]  # enough for a median
-    offsets = np.median(coarse.reshape(len(images), -1, 3), axis=1)
-    return np.asarray(images - offsets[:, None, None].astype(np.float32), np.float32)
+def _exposure(images: Bytes) -> Floats32:
+    """(n, 3) the median over each frame's pixels of the difference to a common picture.
+
+    It is subtracted from pixels as they are used: the frames as float32 would take 70 MB.
+    """
+    picture = _median(images, np.zeros((len(images), 3), np.float32))[0][::4, ::4]
+    offsets = [np.median((i[::4, ::4] - picture).reshape(-1, 3), axis=0) for i in images]
+    return np.array(offsets, np.float32)
 
 
-def _median(images: npt.NDArray[np.floating] | npt.NDArray[np.uint8]) -> tuple[Floats32, Floats32]:
+def _median(images: Bytes, exposure: Floats32) -> tuple[Floats32, Floats32]:
     """The median (h, w, 3) and the median absolute deviation (h, w) of each pixel."""
-    some = images[np.linspace(0, len(images) - 1, min(len(images), MEDIAN_FRAMES)).astype(int)]
+    rows = np.linspace(0, len(images) - 1, min(len(images), MEDIAN_FRAMES)).astype(int)
+    some = images[rows] - exposure[rows, None, None]
     median = np.median(some, axis=0).astype(np.float32)
     deviation = np.median(np.abs(some - median).sum(axis=3), axis=0)
     return median, deviation.astype(np.float32)
 
 
 @compiled
-def _steps(images: Floats32, before: Floats32, after: Floats32, square: Floats32) -> Any:
+def _steps(
+    images: Bytes, exposure: Floats32, before: Floats32, after: Floats32, square: Floats32
+) -> Any:
     """First and last frame at which each pixel may have stepped, and its purity; (h, w) each."""
     count, height, width, _ = images.shape
     first = np.zeros((height, width), np.int64)
@@ -132,8 +139,9 @@ def _steps(images: Floats32, before: Floats32, after: Floats32, square: Floats32
             for t in range(count):
                 from_before, from_after = 0.0, 0.0
                 for c in range(3):
-                    from_before += (images[t, y, x, c] - before[y, x, c]) ** 2
-                    from_after += (images[t, y, x, c] - after[y, x, c]) ** 2
+                    colour = images[t, y, x, c] - exposure[t, c]
+                    from_before += (colour - before[y, x, c]) ** 2
+                    from_after += (colour - after[y, x, c]) ** 2
                 side = (min(from_before, largest) - min(from_after, largest)) / largest
                 balance[t] = running  # of the frames before t: -1 each where all are as before
                 running += side
@@ -178,3 +186,30 @@ def _histogram(
     edges = np.bincount(first.ravel(), each, count + 1)[: count + 1]
     edges -= np.bincount(last.ravel() + 1, each, count + 1)[: count + 1]
     return np.maximum(np.cumsum(edges[:count]), 0).astype(np.float32)
+
+
+# --- the profile that is kept ---------------------------------------------------------------------
+
+SHORTEST_BIN = 1 / 30  # seconds
+
+
+def profile_of(change: ClipChange) -> ChangeProfile:
+    """The curve in bins of equal length, and the amounts at low resolution.
+
+    What changes in a frame changed since the frame before, so it is divided evenly among the bins
+    in between: irregular frames leave no gaps. The bins sum to what the frames do.
+    """
+    step, times = max(change.period, SHORTEST_BIN), change.times
+    n_bins = max(1, int(np.ceil((times[-1] - times[0]) / step - 1e-6)))
+    until = np.interp(times[0] + step * np.arange(1, n_bins), times, np.cumsum(change.curve))
+    curve = np.diff(until, prepend=0.0, append=change.curve.sum(dtype=np.float64))
+    height, width = change.amount.shape
+    factor = min(1.0, MAX_WHERE_WIDTH / width)
+    size = max(1, round(width * factor)), max(1, round(height * factor))
+    amount = cv2.resize(change.amount, size, interpolation=cv2.INTER_AREA)
+    return ChangeProfile(
+        start=float(times[0]),
+        step=step,
+        curve=np.maximum(curve, 0).astype(np.float32),
+        where=np.round(255 * np.clip(amount, 0, 1)).astype(np.uint8),
+    )

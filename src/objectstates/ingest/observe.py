@@ -14,7 +14,7 @@ grow with the length of the clip, but for times, boxes and detections.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,10 @@ from objectstates.base.cache import Arrays, Entry
 from objectstates.base.choices import BOX_CONTEXT, TRACKLET_SECONDS
 from objectstates.base.errors import VideoError
 from objectstates.base.row_table import GROUP, Rows
+from objectstates.data.clips import ChangeProfile
 from objectstates.detect.detections import Detections, Detector, SharedNetworkDetector
 from objectstates.features.backbones import Backbone, FeatureMaps
+from objectstates.features.change_profile import clip_change, profile_of
 from objectstates.features.chunks import ChunkAverages, chunk_intervals
 from objectstates.features.flow import FlowEstimator
 from objectstates.features.object_motion import (
@@ -86,6 +88,8 @@ class Observation:
     hof, hof_time, conv, conv_time : the paper's descriptors (k, 108) and (c, C) in the order of
         time, and their times (k, 1) and (c, 1); empty unless `ObserveSettings.words`.
     frames : (1,) number of frames read.
+    change_time : (2,) start and step of the clip's `ChangeProfile`, in seconds; ``change_curve``
+        (n,) and ``change_where`` (h, w) are the rest of it. All are empty if there is none.
     """
 
     span: Floats
@@ -102,6 +106,9 @@ class Observation:
     conv_time: Rows
     frames: npt.NDArray[np.int64]
     problems: npt.NDArray[np.str_]
+    change_time: Floats = field(default_factory=lambda: np.empty(0))
+    change_curve: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
+    change_where: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0), np.uint8))
 
     def arrays(self) -> dict[str, npt.NDArray[Any] | Rows]:
         return dict(vars(self))
@@ -113,6 +120,11 @@ class StoredObservation:
 
     clip: ClipSpan
     entry: Entry
+
+    @property
+    def change(self) -> ChangeProfile | None:
+        time, curve, where = (self.entry[f"change_{name}"] for name in ("time", "curve", "where"))
+        return ChangeProfile(float(time[0]), float(time[1]), curve, where) if len(time) else None
 
 
 def observe(
@@ -147,7 +159,23 @@ def observe(
             clip_pass.process(frames)
             tick(len(frames))
         period = 1 / min(max(reading.info.fps, 1.0), TRACK_FPS)
-        return clip_pass.finish(period, reading.problems), log
+        observation = clip_pass.finish(period, reading.problems)
+    return _with_change(observation, clip, settings.image_fps), log
+
+
+def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> Observation:
+    try:
+        change = clip_change(clip.video, clip.start, clip.end, image_fps=image_fps)
+    except VideoError as problem:
+        problems = [*observation.problems, f"{clip.id}: no change profile: {problem}"]
+        return replace(observation, problems=np.array(problems, np.str_))
+    profile = profile_of(change)
+    return replace(
+        observation,
+        change_time=np.array([profile.start, profile.step]),
+        change_curve=profile.curve,
+        change_where=profile.where,
+    )
 
 
 @dataclass

@@ -30,6 +30,7 @@ from objectstates.data.corpus_io import ARTEFACT, FeaturePieces, write_with_feat
 from objectstates.data.truth import ClipTruth, label_corpus
 from objectstates.detect.detections import DetectorOptions
 from objectstates.detect.registry import load_detector
+from objectstates.features import change_profile
 from objectstates.features.codebook import Codebook
 from objectstates.features.registry import load_backbone
 from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks
@@ -277,7 +278,8 @@ class _Worker:
         source = [content_digest(clip.video), clip.start, clip.end]
         decoding = [settings.max_side, settings.image_fps]
         detections_key = digest("detections", VERSION, source, decoding, detector.fingerprint)
-        key = digest("observation", detections_key, asdict(settings), self.backbone.fingerprint)
+        versions = [self.backbone.fingerprint, change_profile.VERSION]
+        key = digest("observation", detections_key, asdict(settings), versions)
         if self.reuse and (cached := self.store.entry(key)).is_whole():
             return _Observed(key, int(cached["frames"][0]), True, self.fingerprints)
         known = self.store.get(detections_key) if self.reuse else None
@@ -355,6 +357,7 @@ def _without_features(
     corpus = Corpus.from_arrays(
         clip_ids=[part.clip.id for part in stored],
         videos=[str(part.clip.video) for part in stored],
+        changes=[part.change for part in stored],
         info=info,
         tracklets_per_clip=per_clip[0],
         tracklet_start=table["tracklet_span"][:, 0],
