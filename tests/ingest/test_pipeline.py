@@ -89,12 +89,12 @@ def test_videos_become_clips_with_tracklets_and_chunks(ingested):
     assert report.frames == 3 * 60
     for clip in corpus:
         assert (clip.start, clip.end) == (0.0, pytest.approx(6.0))
-        assert len(clip.chunks) == 15
+        assert len(clip.chunks) == 38
         assert clip.chunks[0].start == 0
         covered = sum(t.end - t.start for t in clip.tracklets)
         assert covered > 0.8 * 6.0
         for tracklet in clip.tracklets:
-            assert 0.5 <= tracklet.end - tracklet.start <= 1.5
+            assert 0.2 <= tracklet.end - tracklet.start <= 0.6
             assert tracklet.score == pytest.approx(0.9)
             assert np.linalg.norm(tracklet.feature) == pytest.approx(1, abs=1e-4)
             for box in tracklet.boxes:
@@ -308,7 +308,9 @@ def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypa
     assert corpus.chunks.features.shape[1] == 50
     corpus.save(tmp_path / "c")
     model = Corpus.load(tmp_path / "c")
-    assert settings_of(model) == with_boxes(folder, chunks="paper")
+    lengths = {"tracklet_seconds": 1.0, "chunk_seconds": 0.4}
+    assert settings_of(model) == with_boxes(folder, chunks="paper", **lengths)
+    assert [len(clip.chunks) for clip in model] == [15, 15], "the paper's, whatever the clips"
     new, _ = ingest(clips[1:], settings_of(model), like=model)
     rows = list(model.chunk_rows(1)), list(new.chunk_rows(0))  # the clip that both have
     np.testing.assert_array_equal(model.chunks.features[rows[0]], new.chunks.features[rows[1]])
@@ -325,6 +327,7 @@ def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypa
         (["ingest", "a.mp4", "b.mp4", "--out", "c", "--detector", "boxes:no.json"], "no.json"),
         (["ingest", "a.mp4", "--out", "c", "--appearance", "vgg"], "vgg"),
         (["ingest", "a.mp4", "--out", "c", "--tracklet-seconds", "0"], "--tracklet-seconds must"),
+        (["ingest", "a.mp4", "--out", "c", "--chunk-seconds", "long"], "nor auto"),
         (["ingest", "a.mp4", "--out", "c", "--like", "nocorpus"], "nocorpus"),
         (["ingest", "empty.mp4", "--out", "c", "--detector", "motion"], "empty"),
         (["detector", "train", "nolabels.json", "--out", "m"], "nolabels.json"),
@@ -346,7 +349,17 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, wo
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.parametrize("setting", [{"context": 0}, {"chunks": "bag"}, {"max_side": -1}])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"context": 0},
+        {"chunks": "bag"},
+        {"max_side": -1},
+        {"tracklet_seconds": "long"},
+        {"tracklet_seconds": float("nan")},
+        {"chunk_seconds": 0},
+    ],
+)
 def test_settings_that_make_no_sense_are_named(setting):
     with pytest.raises(SettingError, match=next(iter(setting))):
         IngestSettings(**setting)

@@ -11,10 +11,10 @@ from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.export.videos import ExportSource
 from objectstates.report.clip_view import (
-    MERGE_GAP,
     ChangeCurve,
     box_at,
     image_fps,
+    merge_gap,
     object_name,
     view_clips,
 )
@@ -105,7 +105,9 @@ def with_states(*tracklets: tuple[float, float, int]) -> Result:
 
 
 def test_tracklets_of_a_state_across_a_short_gap_are_one_interval() -> None:
-    short, long = 2 + MERGE_GAP, 2 + 2 * MERGE_GAP
+    gap = merge_gap(with_states((0, 1, 1)).corpus)
+    assert gap == 0.25, "a detection later, at five a second, and a frame"
+    short, long = 2 + gap, 2 + 2 * gap
     (clip,) = view_clips(with_states((0, 1, 1), (1, 2, 1), (short, 3, 1), (5, 6, 2)))
     assert [(s.label, s.start, s.end) for s in clip.segments()] == [
         ("state_1", 0, 3),
@@ -115,6 +117,14 @@ def test_tracklets_of_a_state_across_a_short_gap_are_one_interval() -> None:
     assert [(s.start, s.end) for s in clip.state_segments(1)] == [(0, 2), (long, 3)]
     (clip,) = view_clips(with_states((0, 4, 1), (1, 2, 1), (4, 5, 1)))
     assert [(s.start, s.end) for s in clip.state_segments(1)] == [(0, 5)], "an inner one ends first"
+
+
+def test_the_gap_that_is_closed_follows_the_length_of_chunks() -> None:
+    result = with_states((0, 0.2, 1), (0.4, 0.6, 1), (0.8, 1, 2))
+    assert len(next(iter(view_clips(result))).state_segments(1)) == 1
+    corpus = replace(result.corpus, info={"ingest": {"chunk_seconds": 0.08}})
+    (clip,) = view_clips(replace(result, corpus=corpus))
+    assert [(s.start, s.end) for s in clip.state_segments(1)] == [(0, 0.2), (0.4, 0.6)]
 
 
 def test_the_terminal_and_the_exports_show_the_same_intervals(result: Result) -> None:

@@ -31,7 +31,7 @@ from objectstates.discovery.in_memory import Pose, Weights, check_features, pose
 from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
 from objectstates.discovery.out_of_core import Workers, pose_out_of_core, stored_features
 from objectstates.discovery.outlier_clips import discover_without_outliers
-from objectstates.discovery.prediction import check_sizes, predict
+from objectstates.discovery.prediction import check_lengths, check_sizes, predict
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
 
@@ -259,6 +259,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         clock = Stopwatch()
         fitted = JointDiscovery(**self.result_.settings)  # parameters may have been set since
         check_sizes(corpus, self.result_.classifiers)
+        check_lengths(corpus, self.result_.corpus)
         formulation = fitted._formulation
         skipped, kept = formulation.leave_out_infeasible(corpus, fitted.on_infeasible)
         found = predict(self.result_, kept, formulation)

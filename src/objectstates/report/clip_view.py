@@ -12,17 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
+from objectstates.base.choices import CHUNK_SECONDS
 from objectstates.data.clips import Box, ChangeProfile, Chunk, TrackletLabel
-from objectstates.data.corpus import UNKNOWN, Array
+from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
 from objectstates.evaluation.precision import score_clip
 
-MERGE_GAP = 0.25
-"""Seconds between two tracklets of one state that still count as one interval.
-
-A track that is lost is found again at the next detection, at most 0.2 s later (detectors run at
-5 frames per second): such an interruption is no change of state. The rest is one video frame.
-"""
+FRAME_GAP = 0.05  # seconds; one frame of most videos, see `merge_gap`
 
 MISTAKES = {
     "object": "not the object",
@@ -204,10 +200,11 @@ class ClipView:
         return Action(chunk, start, end, float(time), float(score))
 
     def state_segments(self, state: int) -> list[Segment]:
-        """When tracklets have the state; gaps of at most `MERGE_GAP` are closed."""
+        """When tracklets have the state; gaps of at most `merge_gap` are closed."""
+        gap = merge_gap(self.result.corpus)
         runs: list[list[TrackletView]] = []
         for tracklet in (t for t in self.tracklets if t.state == state):
-            if runs and tracklet.start - max(t.end for t in runs[-1]) <= MERGE_GAP:
+            if runs and tracklet.start - max(t.end for t in runs[-1]) <= gap:
                 runs[-1].append(tracklet)
             else:
                 runs.append([tracklet])
@@ -364,6 +361,17 @@ class ClipView:
         if not known:
             return None
         return 1 - sum(v * w for v, w in known) / sum(w for _, w in known)
+
+
+def merge_gap(corpus: Corpus) -> float:
+    """Seconds between two tracklets of one state that still count as one interval.
+
+    A track that is lost is found again at the next detection, at most half a chunk later (detectors
+    run twice per chunk), up to a frame: such an interruption is no change of state.
+    """
+    facts = corpus.info.get("ingest")
+    chunk = facts.get("chunk_seconds", CHUNK_SECONDS) if isinstance(facts, dict) else CHUNK_SECONDS
+    return float(chunk) / 2 + FRAME_GAP
 
 
 def view_clips(result: Result, *, key_frames: int = 0) -> list[ClipView]:
