@@ -94,6 +94,7 @@ def with_states(*tracklets: tuple[float, float, int]) -> Result:
     return Result(
         corpus=corpus.without_features(),
         action_chunk=np.array([-1]),
+        action_time=np.full(1, np.nan),
         action_span=np.full((1, 2), np.nan),
         action_scores=np.full(1, np.nan),
         state=state.astype(np.int8),

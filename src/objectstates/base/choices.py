@@ -35,6 +35,7 @@ TRACKLET_SECONDS = 1.0
 
 PAPER_INGEST = {
     "chunks": "paper",
+    "change_columns": False,
     "tracklet_seconds": TRACKLET_SECONDS,
     "chunk_seconds": CHUNK_SECONDS,
 }

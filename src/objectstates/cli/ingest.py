@@ -52,6 +52,12 @@ def ingest(
     chunks: Annotated[
         ChunkKind, flag("Dense descriptors, or the paper's bags of words.")
     ] = "dense",
+    change_columns: Annotated[
+        bool,
+        flag(
+            "Add the change profile to dense descriptors.", "--change-columns/--no-change-columns"
+        ),
+    ] = True,
     tracklet_seconds: Annotated[
         Any,
         seconds("Approximate length of a tracklet. auto: by the length of the clips."),

@@ -213,3 +213,30 @@ def profile_of(change: ClipChange) -> ChangeProfile:
         curve=np.maximum(curve, 0).astype(np.float32),
         where=np.round(255 * np.clip(amount, 0, 1)).astype(np.uint8),
     )
+
+
+# --- columns of chunk features --------------------------------------------------------------------
+
+WIDTHS = (1.0, 2.0)  # chunk lengths on either side of a chunk's middle, one column each
+COLUMN_SCALE = 1.2
+"""The mean length of the other features of a chunk. On simulated training clips a third of it does
+as well, on real ones this does better; three times as much does no better on either."""
+
+
+def chunk_columns(profile: ChangeProfile | None, chunks: Floats) -> Floats32:
+    """(T, 2) share of the clip's change around each chunk, relative to the largest in the clip.
+
+    chunks : (T, 2) start and end. Zero where nothing changes, or the profile is unknown.
+    """
+    columns = np.zeros((len(chunks), len(WIDTHS)), np.float32)
+    if profile is None:
+        return columns
+    edges = profile.start + profile.step * np.arange(len(profile.curve) + 1)
+    until = np.concatenate([[0.0], np.cumsum(profile.curve, dtype=np.float64)])
+    middles, length = chunks.mean(axis=1), np.median(np.diff(chunks, axis=1))
+    for column, width in enumerate(WIDTHS):
+        around = middles[:, None] + width * length * np.array([-1, 1])
+        change = np.diff(np.interp(around, edges, until), axis=1)[:, 0]
+        if change.max() > 0:
+            columns[:, column] = COLUMN_SCALE * change / change.max()
+    return columns

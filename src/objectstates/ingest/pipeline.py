@@ -37,6 +37,7 @@ from objectstates.data.truth import ClipTruth, label_corpus
 from objectstates.detect.detections import DetectorOptions
 from objectstates.detect.registry import load_detector
 from objectstates.features import change_profile
+from objectstates.features.change_profile import chunk_columns
 from objectstates.features.codebook import Codebook
 from objectstates.features.registry import load_backbone
 from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks
@@ -60,6 +61,7 @@ class IngestSettings:
     appearance : the backbone, see ``features/registry.py``.
     chunks : "dense" (object motion and frame appearance) or "paper" (bags of words).
     device : where torch models run.
+    change_columns : add the change profile to the dense features of chunks.
     tracklet_seconds, chunk_seconds : lengths; "auto" chooses by the clips, see `scale_for`.
     context, max_side, image_fps : see `ObserveSettings`.
     """
@@ -69,6 +71,7 @@ class IngestSettings:
     threshold: float = DETECTION_THRESHOLD
     appearance: str = "lite0"
     chunks: ChunkKind = "dense"
+    change_columns: bool = True
     device: str = "cpu"
     tracklet_seconds: Seconds = "auto"
     chunk_seconds: Seconds = "auto"
@@ -367,6 +370,8 @@ def _write_corpus(
     )
     if codebooks:
         chunks = chunk_bags(stored, codebooks, scratch, window=scale.window_seconds)
+    elif settings.change_columns:
+        chunks = _with_change_columns(chunks.size, stored)
     write_with_features(corpus, path, tracklets, chunks)
     return corpus
 
@@ -374,6 +379,20 @@ def _write_corpus(
 def _stored_features(name: str, stored: Sequence[StoredObservation]) -> FeaturePieces:
     size = stored[0].entry.shape(name)[1]
     return FeaturePieces(size, (rows for part in stored for rows in part.entry.groups(name)))
+
+
+def _with_change_columns(size: int, stored: Sequence[StoredObservation]) -> FeaturePieces:
+    """The dense features of chunks, and beside them the columns of the change profile."""
+
+    def pieces() -> Iterator[Array]:
+        for part in stored:
+            columns = chunk_columns(part.change, part.entry["chunk_span"])
+            done = 0
+            for rows in part.entry.groups("chunk_feature"):
+                yield np.hstack([rows, columns[done : done + len(rows)]])
+                done += len(rows)
+
+    return FeaturePieces(size + len(change_profile.WIDTHS), pieces())
 
 
 def _without_features(
