@@ -94,7 +94,7 @@ def test_from_videos_to_the_table(data, tmp_path, run, monkeypatch):
     ]
     by_method = {row["method"]: row for row in table if row["manipulation"] == "average"}
     chance = [float(by_method["chance"][f"action{end}"]) for end in ("_low", "", "_high")]
-    assert chance == [pytest.approx(1 / 3)] * 3, "in all clips the same chunks of 0.4 s"
+    assert chance == [pytest.approx(11 / 38)] * 3, "in all clips the same chunks of 0.16 s"
     assert float(by_method["salient"]["labels_per_clip"]) == 2
     assert float(by_method["joint"]["states"]) > float(by_method["chance"]["states"])
     assert by_method["supervised"]["states"] == by_method["kmeans"]["action"] == ""

@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 
 from objectstates import Corpus, JointDiscovery
 from objectstates.base.errors import CorpusError
-from objectstates.ingest import time_scale
 from objectstates.ingest.pipeline import IngestSettings, ingest, settings_of
-from objectstates.ingest.time_scale import TRACK_FPS, TimeScale, scale_for, tracklet_for
+from objectstates.ingest.time_scale import (
+    PROBED,
+    TRACK_FPS,
+    TimeScale,
+    scale_for,
+    tracklet_for,
+)
 from objectstates.video.clip_list import ClipSpan, find_clips
+from objectstates.video.reader import probe
 from tests.ingest.test_pipeline import scene
 from tests.video.videos import bad_file, gray, write_images, write_video
 
@@ -104,11 +110,15 @@ def test_a_chunk_has_at_least_a_frame(tmp_path):
 
 def test_few_clips_of_many_are_opened(videos, monkeypatch):
     opened = []
-    probe = time_scale.probe
-    monkeypatch.setattr(time_scale, "probe", lambda *a, **k: opened.append(a) or probe(*a, **k))
+
+    def counted(path, *, image_fps):
+        opened.append(path)
+        return probe(path, image_fps=image_fps)
+
+    monkeypatch.setattr("objectstates.ingest.time_scale.probe", counted)
     clips = [ClipSpan(f"{k}", videos / "short.mp4") for k in range(1001)]
     assert scale_for(clips).tracklet_seconds == 0.2
-    assert 100 < len(opened) <= time_scale.PROBED
+    assert 100 < len(opened) <= PROBED
 
 
 # --- of a corpus ---------------------------------------------------------------------------------

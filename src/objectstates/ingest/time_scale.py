@@ -30,9 +30,11 @@ TRACKLETS_PER_TRACK = 10  # bounds memory: feature maps wait until the track has
 PROBED = 200  # clips of a corpus whose duration is read, at most: enough for a median
 
 LADDER = ((3.0, 0.2), (6.5, 0.4), (21.0, 1.0), (60.0, 2.0))
-"""Seconds that clips last, less than, and the length of their tracklets.
+"""Median duration of the clips, below which tracklets have this length; both in seconds.
 
 Steps are far apart, so that one more clip seldom changes them, which would invalidate the cache.
+The lengths of short clips were measured (``docs/ingest.md``); below 0.2 s a chunk is of less than
+two frames. Those of long clips keep the number of rows per clip bounded and are not measured.
 """
 LONGEST_TRACKLET = 4.0  # of all longer clips
 
@@ -83,10 +85,10 @@ def scale_for(
     *,
     image_fps: float = 25.0,
 ) -> TimeScale:
-    """The time scale of a corpus; clips are opened only if something is "auto".
+    """The time scale of a corpus of these clips.
 
-    tracklet_seconds : "auto" is that of `LADDER` for the median duration of the clips, but at
-        least as long as a chunk of one frame needs.
+    tracklet_seconds : "auto", for which clips are opened, is that of `LADDER` for their median
+        duration, but at least so long that a chunk has one frame.
     chunk_seconds : "auto" is the paper's fraction of a tracklet, 0.4.
     image_fps : frame rate of folders of images.
     """
