@@ -1,109 +1,138 @@
-"""The motion detector on the train clips of the simulated tasks.
+"""The motion detector on the train clips of the simulated tasks, and on annotated real clips.
 
-    python -m benchmarks.motion_detector ../shared/data/sim [--fit]
+    python -m benchmarks.motion_detector ../shared/data/sim [--boxes 6] [--annotations FILE]
 
-The ranking of boxes is a logistic regression of seven numbers. ``--fit`` prints its weights,
-learned on all these clips, and the recall of each task with weights learned on the other tasks.
+``recall`` is the fraction of annotated frames in which one of the boxes matches the object.
+``coverage`` and ``on object`` are those of tracklets, as in ``objectstates benchmark``: the
+fraction of annotated times at which a tracklet covers the object, and that of tracklets on it.
+``per clip`` is the number of tracklets, ``ms`` the time of the detector, after the change profile.
+``--annotations`` names a file as ``annotations.json``, whose videos are in ``--videos``, or beside
+it.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.detector import TASKS, TRAIN_CLIPS
-from objectstates.base.geometry import MATCH_IOU, iou
-from objectstates.data.truth import shown_box
-from objectstates.detect import change_detector as motion
+from benchmarks.detector import TASKS, TRAIN_CLIPS, known
+from objectstates.base.geometry import MATCH_IOU, iou, paired_iou
+from objectstates.data.truth import ClipTruth, read_truth
+from objectstates.detect.change_detector import BOXES, ClipProposals, MotionDetector
+from objectstates.features.change_profile import clip_change
+from objectstates.ingest.observe import DETECT_FPS, TRACK_FPS
+from objectstates.track.tracker import Tracker
+from objectstates.track.tracklets import TrackPiece, cut_tracks
 from objectstates.video.clip_list import ClipSpan
-from objectstates.video.reader import Frame, probe
+from objectstates.video.reader import Frame, probe, read_frames
 
 Floats = npt.NDArray[np.float64]
+MAX_SIDE = 480  # pixels, as in ingest
 
 
-class SummarisedClip:
-    """A clip with its ground truth, read once."""
+@dataclass(frozen=True)
+class Row:
+    """One clip; ``covered`` and ``hits`` are fractions, ``seconds`` of the detector alone."""
 
-    def __init__(self, folder: Path, clip: int) -> None:
-        self.task = folder.name
-        video = folder / f"{self.task}_{clip:03d}.mp4"
-        self.truth = json.loads(video.with_suffix(".json").read_text())
-        self.span = ClipSpan(video.stem, video)
-        self.scene = motion.summarise(video, None, None, motion.FPS)
-        self.size = probe(video).height, probe(video).width
-
-    def true_box(self, time: float) -> Floats | None:
-        frame = min(self.truth["n_frames"] - 1, round(time * self.truth["fps"]))
-        box = shown_box(self.truth, frame)
-        return None if box is None else np.array([box], np.float64)
-
-    def recall(self, boxes: int = motion.BOXES) -> float:
-        """Fraction of the frames read in which a box matches the truth."""
-        detector = motion.ClipProposals(lambda: self.scene, boxes)
-        blank = np.zeros((*self.size, 3), np.uint8)
-        hits = []
-        for time in self.scene.times:
-            if (truth := self.true_box(time)) is not None:
-                found = detector.detect([Frame(float(time), blank)])[0]
-                hits.append(len(found) > 0 and iou(found.boxes, truth).max() >= MATCH_IOU)
-        return float(np.mean(hits))
-
-    def examples(self) -> tuple[Floats, Floats]:
-        """Candidates of both phases: their features, and their mean IoU with the truth."""
-        scene = self.scene
-        boxes = motion.candidate_boxes(scene.change)
-        zoom = scene.change.shape[1] / self.size[1]
-        features, overlaps = [], []
-        for late, image in enumerate((scene.before, scene.after)):
-            features.append(motion.describe(image, scene.change, boxes))
-            rows = []
-            for time, camera in zip(scene.times, scene.cameras, strict=True):
-                truth = self.true_box(time)
-                if int(time >= scene.split) == late and truth is not None:
-                    here = motion.moved_boxes(truth * zoom, np.linalg.inv(camera))
-                    rows.append(iou(boxes, here)[:, 0])
-            overlaps.append(np.mean(rows, axis=0))
-        return np.concatenate(features), np.concatenate(overlaps)
+    hits: float
+    covered: float
+    tracklets: int
+    on_object: int
+    seconds: float
 
 
-def fit(clips: list[SummarisedClip]) -> tuple[Floats, float]:
-    """Weights and bias of a logistic regression on the IoU with the truth."""
-    pairs = [clip.examples() for clip in clips]
-    x = np.concatenate([features for features, _ in pairs])
-    target = np.clip((np.concatenate([overlap for _, overlap in pairs]) - 0.2) / 0.5, 0, 1)
-    mean, spread = x.mean(axis=0), x.std(axis=0)
-    a = np.column_stack([(x - mean) / spread, np.ones(len(x))])
-    w = np.zeros(a.shape[1])
-    penalty = 1e-4 * len(a)
-    for _ in range(30):
-        p = 1 / (1 + np.exp(-a @ w))
-        hessian = (a * (p * (1 - p))[:, None]).T @ a + penalty * np.eye(len(w))
-        w -= np.linalg.solve(hessian, a.T @ (p - target) + penalty * w)
-    weights = w[:-1] / spread
-    return weights, float(w[-1] - weights @ mean)
+def judge(clip: ClipSpan, truth: ClipTruth, boxes: int = BOXES) -> Row:
+    """Detect and track in a clip, and compare with its annotated boxes."""
+    video = probe(clip.video)
+    detector = MotionDetector(boxes).for_clip(clip, video)
+    clip_change(clip.video, clip.start, clip.end, image_fps=video.fps)  # so it isn't timed
+    start = time.process_time()
+    blank = Frame(float(truth.times[0]), np.zeros((video.height, video.width, 3), np.uint8))
+    detector.detect([blank])
+    seconds = time.process_time() - start
+    zoom = min(1.0, MAX_SIDE / max(video.width, video.height))
+    pieces = tracklets(clip, detector)
+    known_at = np.isfinite(truth.boxes).all(axis=1)
+    covered = np.zeros(len(truth.times), bool)
+    on_object = 0
+    for piece in pieces:
+        own = np.asarray(piece.boxes, np.float64) / zoom
+        on_object += paired_iou(own, truth.boxes_at(piece.times)).mean() >= MATCH_IOU
+        during = np.flatnonzero((truth.times >= piece.start) & (truth.times < piece.end))
+        nearest = np.abs(truth.times[during, None] - piece.times[None]).argmin(axis=1)
+        covered[during] |= paired_iou(own[nearest], truth.boxes[during]) >= MATCH_IOU
+    hits = recall(detector, truth, (video.height, video.width))
+    return Row(hits, float(covered[known_at].mean()), len(pieces), on_object, seconds)
+
+
+def recall(detector: ClipProposals, truth: ClipTruth, size: tuple[int, int]) -> float:
+    """Fraction of annotated times, five per second at most, at which a box matches."""
+    blank = np.zeros((*size, 3), np.uint8)
+    due = np.diff(np.floor(truth.times * DETECT_FPS + 1e-6), prepend=-1) > 0
+    hits = []
+    for at in np.flatnonzero(due & np.isfinite(truth.boxes).all(axis=1)).tolist():
+        found = detector.detect([Frame(float(truth.times[at]), blank)])[0]
+        hits.append(iou(found.boxes, truth.boxes[[at]]).max(initial=0.0) >= MATCH_IOU)
+    return float(np.mean(hits))
+
+
+def tracklets(clip: ClipSpan, detector: ClipProposals) -> list[TrackPiece]:
+    """The tracklets of a clip as `observe` cuts them, without features."""
+    tracker, last = Tracker(longest=10.0), -1
+    with read_frames(clip.video, clip.start, clip.end, fps=TRACK_FPS, max_side=MAX_SIDE) as reading:
+        tracks = []
+        for frame in reading:
+            period = int(np.floor(frame.time * DETECT_FPS + 1e-6))
+            found = detector.detect([frame])[0] if period != last else None
+            gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
+            tracker.update(frame.time, gray, found)
+            tracks += tracker.pop_finished()
+            last = period
+    return cut_tracks(tracks + tracker.finish())
+
+
+def annotated(path: Path, videos: Path) -> dict[str, list[tuple[ClipSpan, ClipTruth]]]:
+    """Clips with both boxes, by the folder of their video."""
+    groups: dict[str, list[tuple[ClipSpan, ClipTruth]]] = {}
+    for name, truth in read_truth(path).items():
+        clip = ClipSpan(name, videos / f"{name}.mp4")
+        groups.setdefault(name.split("/", maxsplit=1)[0], []).append((clip, truth))
+    return groups
+
+
+def report(name: str, clips: Iterable[tuple[ClipSpan, ClipTruth]], boxes: int) -> None:
+    rows = [judge(clip, truth, boxes) for clip, truth in clips]
+    count = sum(row.tracklets for row in rows)
+    print(
+        f"{name:18} {np.mean([row.hits for row in rows]):6.3f}  "
+        f"{np.mean([row.covered for row in rows]):8.3f}  "
+        f"{sum(row.on_object for row in rows) / max(count, 1):9.3f}  {count / len(rows):8.1f}  "
+        f"{1000 * np.median([row.seconds for row in rows]):5.0f}",
+        flush=True,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--boxes", type=int, default=BOXES)
+    parser.add_argument("--annotations", type=Path)
+    parser.add_argument("--videos", type=Path)
     arguments = parser.parse_args()
-    clips = [SummarisedClip(arguments.folder / task, k) for task in TASKS for k in TRAIN_CLIPS]
-    print("task         recall of 5 boxes, of 1; of 5 per clip")
+    print("clips              recall  coverage  on object  per clip     ms")
     for task in TASKS:
-        mine = [clip for clip in clips if clip.task == task]
-        if arguments.fit:
-            motion.WEIGHTS, motion.BIAS = fit([clip for clip in clips if clip.task != task])
-        five, one = [clip.recall() for clip in mine], [clip.recall(1) for clip in mine]
-        each = " ".join(f"{recall:.2f}" for recall in five)
-        print(f"{task:12} {np.mean(five):.3f} {np.mean(one):.3f}  {each}", flush=True)
-    if arguments.fit:
-        weights, bias = fit(clips)
-        print("weights", np.round(weights, 3).tolist(), "bias", round(bias, 3))
+        report(task, known(arguments.folder / task, TRAIN_CLIPS), arguments.boxes)
+    if arguments.annotations:
+        videos = arguments.videos or arguments.annotations.parent
+        for name, clips in annotated(arguments.annotations, videos).items():
+            report(name, clips, arguments.boxes)
 
 
 if __name__ == "__main__":
