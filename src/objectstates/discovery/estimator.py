@@ -55,7 +55,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         tracklet i costs ``detection_weight * (1 - score_i) / M``.
     labelling : "held_out" labels all tracklets with high leave-one-clip-out scores, and gives the
         action an extent; "paper" keeps the rounding of lowest objective, which labels about one
-        tracklet per state and clip. The action's chunk is the same.
+        tracklet per state and clip, and the action's chunk.
     reject : "auto" does not learn from outlier clips, such as clips that do not show the action.
         They are labelled by prediction, and listed in ``set_aside_``.
     constraint : each state labels "at_least_one" tracklet of a clip, or "exactly_one".

@@ -87,7 +87,8 @@ def label_alike(
         margin = (chunks.end - chunks.start)[rows][:, None] * np.array([-1, 1])
         state_labels = states_around(state, worth, table.start, table.end, time, span + margin)
         span = _between_states(corpus, state_labels, time, span)
-    return replace(found, state=state_labels, action_time=time, action_span=span)
+    action = _chunks_at(corpus, rows, time)
+    return replace(found, action=action, state=state_labels, action_time=time, action_span=span)
 
 
 def _sharpened(corpus: Corpus, rows: Array, extent: Array) -> tuple[Array, Array]:
@@ -108,6 +109,20 @@ def _sharpened(corpus: Corpus, rows: Array, extent: Array) -> tuple[Array, Array
         span[n, 0] = max(min(first, time[n] - half), chunks.start[clip[0]])
         span[n, 1] = min(max(last, time[n] + half), chunks.end[clip[-1]])
     return time, span
+
+
+def _chunks_at(corpus: Corpus, rows: Array, time: Array) -> Array:
+    """(T,) 0/1 labels of the chunks at ``time`` (N,), instead of ``rows`` where it was sharpened.
+
+    A chunk in which the action is not allowed is not labelled.
+    """
+    chunks, action = corpus.chunks, np.zeros(len(corpus.chunks.start), np.int8)
+    for n, row in enumerate(rows):
+        clip = corpus.chunk_rows(n)
+        at = np.searchsorted(chunks.start[clip.start : clip.stop], time[n], side="right") - 1
+        at = clip[max(at, 0)]
+        action[at if time[n] != chunks.time[row] and chunks.allowed[at] else row] = 1
+    return action
 
 
 def _between_states(corpus: Corpus, state: Array, time: Array, span: Array) -> Array:
