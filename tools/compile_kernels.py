@@ -7,6 +7,7 @@ calls it.
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,15 +20,20 @@ DEMO = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
 
 
 def main() -> None:
-    corpus = synthetic_corpus(
-        n_clips=3, tracklets_per_clip=6, chunks_per_clip=6, state_size=8, action_size=8
-    )
+    for state_size, action_size in product((2, 8), repeat=2):
+        corpus = synthetic_corpus(
+            n_clips=3,
+            tracklets_per_clip=6,
+            chunks_per_clip=6,
+            state_size=state_size,  # out of core, rows of few features are float32
+            action_size=action_size,
+        )
+        with TemporaryDirectory() as folder:
+            corpus.save(Path(folder) / "corpus")
+            JointDiscovery().fit_folder(Path(folder) / "corpus", scratch=folder, shards=2)
     for target in ("joint", "state", "action"):
         JointDiscovery(target=target).fit(corpus)
     JointDiscovery.paper().fit(corpus)
-    with TemporaryDirectory() as folder:
-        corpus.save(Path(folder) / "corpus")
-        JointDiscovery().fit_folder(Path(folder) / "corpus", scratch=folder, shards=2)
     clip = min(DEMO.glob("*.mp4"), key=lambda path: path.stat().st_size)
     ingest(find_clips([clip]), IngestSettings(detector=f"fewshot:{DEMO / 'drawer.npz'}"))
 
