@@ -7,7 +7,6 @@ calls it.
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,13 +19,9 @@ DEMO = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
 
 
 def main() -> None:
-    for state_size, action_size in product((2, 8), repeat=2):
+    for size in (2, 8):  # out of core, rows of few features are float32
         corpus = synthetic_corpus(
-            n_clips=3,
-            tracklets_per_clip=6,
-            chunks_per_clip=6,
-            state_size=state_size,  # out of core, rows of few features are float32
-            action_size=action_size,
+            n_clips=3, tracklets_per_clip=6, chunks_per_clip=6, state_size=size, action_size=size
         )
         with TemporaryDirectory() as folder:
             corpus.save(Path(folder) / "corpus")

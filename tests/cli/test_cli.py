@@ -190,13 +190,13 @@ def test_kernels_are_compiled_once(tmp_path):
 
 def test_a_fit_gives_the_same_bits_in_every_process():
     """Whatever kernels a process used before; those of this process are found on disk."""
-    settings, sizes = {"tol": 1e-6}, {"n_clips": 12, "tracklets_per_clip": 15, "state_size": 30}
+    sizes = {"n_clips": 12, "tracklets_per_clip": 15, "state_size": 30}
     code = (
         "from objectstates import JointDiscovery\n"
         "from objectstates.data.synthetic import synthetic_corpus\n"
         "from objectstates.solver.block_steps import sweep\n"
-        f"print(JointDiscovery(**{settings}).fit(synthetic_corpus(**{sizes})).gap_.hex())\n"
+        f"print(JointDiscovery(tol=1e-6).fit(synthetic_corpus(**{sizes})).gap_.hex())\n"
         "print(sweep.stats.cache_misses.total(), sweep.stats.cache_hits.total())"
     )
-    here = JointDiscovery(**settings).fit(synthetic_corpus(**sizes))
+    here = JointDiscovery(tol=1e-6).fit(synthetic_corpus(**sizes))
     assert python("-c", code).split() == [here.gap_.hex(), "0", "1"]
