@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from objectstates import Corpus
+from objectstates.base.cache import cache_folder
 from objectstates.base.errors import BenchmarkError, SettingError
 from objectstates.detect.fewshot_training import Recipe, train
 from objectstates.evaluation import ClipScore, Evaluation
@@ -67,7 +68,9 @@ def data(drawn, tmp_path):
 
 
 def with_boxes(data, **changes):
-    return BenchmarkSettings(**{"detector": f"boxes:{data.parent / 'boxes'}", "runs": 2, **changes})
+    """Settings with a cache of observations that all tests share."""
+    detector, cache = f"boxes:{data.parent / 'boxes'}", cache_folder() / "ingest"
+    return BenchmarkSettings(**{"detector": detector, "runs": 2, "cache": cache, **changes})
 
 
 def rows_of(path):
