@@ -5,7 +5,85 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from objectstates.features.change_profile import SHORTEST_BIN, ClipChange, profile_of
+from objectstates.data.clips import ChangeProfile
+from objectstates.features.change_profile import (
+    COLUMN_SCALE,
+    SHORTEST_BIN,
+    ClipChange,
+    chunk_columns,
+    clip_change,
+    profile_of,
+)
+from tests.features.films import FPS, THING, film
+from tests.video.videos import write_video
+
+FILMS = {
+    "plain": {},
+    "a swaying camera": {"sway": 8.0},
+    "changing light": {"flicker": 25.0},
+    "a hand that covers it": {"hand": (1.2, 2.6)},
+    "near the start": {"change": 1.2},
+    "near the end": {"change": 2.9},
+    "all at once": {"sway": 6.0, "flicker": 15.0, "hand": (1.5, 2.4)},
+}
+
+
+@pytest.fixture
+def seen(tmp_path):
+    def change_in(**options) -> ClipChange:
+        path = write_video(tmp_path / "film.mp4", film(**options), fps=FPS, options={"crf": "18"})
+        return clip_change(path, None, None)
+
+    yield change_in
+    clip_change.cache_clear()  # the next film has the same path
+
+
+@pytest.mark.parametrize("options", FILMS.values(), ids=FILMS)
+def test_the_time_and_the_place_of_a_change_are_found(seen, options):
+    found = seen(**options)
+    share = found.curve / found.curve.sum()
+    hidden = options.get("hand", (2.0, 2.0))
+    first = min(options.get("change", 2.0), hidden[0]) - 0.1
+    last = max(options.get("change", 2.0), hidden[1]) + 0.1
+    assert share[(found.times >= first) & (found.times <= last)].sum() > 0.8
+    if "hand" not in options:
+        assert found.times[found.curve.argmax()] == pytest.approx(
+            options.get("change", 2.0), abs=1.5 / FPS
+        )
+    x1, y1, x2, y2 = (round(v / 2) for v in THING)
+    inside = np.zeros(found.amount.shape, bool)
+    inside[y1 - 3 : y2 + 3, x1 - 3 : x2 + 3] = True
+    assert found.amount[inside].sum() > 0.9 * found.amount.sum()
+    surely = 0.2 if "hand" in options else 0.5  # hidden frames explain nothing
+    assert found.amount[y1 + 3 : y2 - 3, x1 + 3 : x2 - 3].mean() > surely
+
+
+@pytest.mark.parametrize("options", [{}, {"hand": (1.2, 2.6)}, {"sway": 8.0}, {"flicker": 25.0}])
+def test_without_a_change_there_is_none(seen, options):
+    lasting = seen(change=2.0, **options).curve.sum()
+    clip_change.cache_clear()
+    assert seen(change=None, **options).curve.sum() < 0.05 * lasting
+
+
+def profile(curve: list[float], start: float = 0.0, step: float = 0.1) -> ChangeProfile:
+    return ChangeProfile(start, step, np.array(curve, np.float32), np.zeros((2, 3), np.uint8))
+
+
+def test_the_columns_of_chunks_are_greatest_at_the_change():
+    chunks = np.stack([np.arange(10) * 0.4, np.arange(1, 11) * 0.4], axis=1)
+    change = np.zeros(40)
+    change[22] = 0.03  # 2.2 to 2.3 s, in chunk 5
+    columns = chunk_columns(profile(change.tolist()), chunks)
+    assert columns.max(axis=0) == pytest.approx([COLUMN_SCALE] * 2)
+    assert np.flatnonzero(columns[:, 0] > 0).tolist() == [5, 6]  # within 0.4 s of their middles
+    assert np.flatnonzero(columns[:, 1] > 0).tolist() == [4, 5, 6, 7]
+    assert (columns == chunk_columns(profile((7 * change).tolist()), chunks)).all()
+
+
+def test_the_columns_are_zero_where_nothing_is_known_or_changes():
+    chunks = np.array([[0, 0.4], [0.4, 0.9]])
+    assert not chunk_columns(None, chunks).any()
+    assert not chunk_columns(profile([0.0] * 9), chunks).any()
 
 
 def change(times: np.ndarray, curve: np.ndarray, amount: np.ndarray) -> ClipChange:
