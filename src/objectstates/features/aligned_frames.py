@@ -69,18 +69,36 @@ def read_aligned(
 
 
 def _cameras(images: Sequence[Image], times: Floats) -> Floats:
-    """(n, 3, 3) from the middle frame to every other: estimated at key frames, interpolated."""
-    middle = len(images) // 2
-    due = np.floor(times * KEY_FPS + 1e-6)
-    keys = np.flatnonzero(np.diff(due, prepend=np.nan) != 0)  # the first frame of each period
-    keys = np.unique(np.append(keys, [middle, len(images) - 1]))
-    grays = [
-        np.asarray(cv2.cvtColor(images[k], cv2.COLOR_RGB2GRAY), np.uint8) for k in keys.tolist()
-    ]
-    known = _key_cameras(grays, int(np.searchsorted(keys, middle)))
-    every = np.arange(len(images))
-    between = [np.interp(every, keys, known[:, i, j]) for i in range(3) for j in range(3)]
-    return np.stack(between, axis=1).reshape(-1, 3, 3)
+    """(n, 3, 3) from the middle frame to every other: estimated at key frames, interpolated.
+
+    A camera that is where it was whenever it is looked at once a second is taken to be at rest.
+    """
+    height, width = images[0].shape[:2]
+    cameras = np.tile(np.eye(3), (len(images), 1, 1))
+    for fps in (1.0, KEY_FPS):
+        keys = _key_frames(times, fps)
+        grays = [np.asarray(cv2.cvtColor(images[k], cv2.COLOR_RGB2GRAY), np.uint8) for k in keys]
+        known = _key_cameras(grays, keys.index(len(images) // 2))
+        if all(_is_still(camera, (width, height)) for camera in known):
+            break
+        every = np.arange(len(images))
+        between = [np.interp(every, keys, known[:, i, j]) for i in range(3) for j in range(3)]
+        cameras = np.stack(between, axis=1).reshape(-1, 3, 3)
+    return cameras
+
+
+def _key_frames(times: Floats, fps: float) -> list[int]:
+    """The first frame of each period of ``1 / fps`` seconds, the middle frame and the last."""
+    periods = np.floor(times * fps + 1e-6)
+    first = np.flatnonzero(np.diff(periods, prepend=np.nan) != 0)
+    return sorted({*first.tolist(), len(times) // 2, len(times) - 1})
+
+
+def _is_still(camera: Floats, size: tuple[int, int]) -> bool:
+    """Whether a camera moves no corner of the frame by more than `STILL`."""
+    width, height = size
+    corners = np.array([[0, 0], [width, 0], [0, height], [width, height]], np.float32)
+    return bool(np.abs(_moved(corners, camera) - corners).max() <= STILL)
 
 
 def _key_cameras(grays: Sequence[Bytes], middle: int) -> Floats:
@@ -137,15 +155,11 @@ def _follow(
 
 def _aligned(image: Image, camera: Floats) -> Bytes:
     """(h, w, 3) the image warped to the middle frame, slightly smoothed, in 8-bit Lab."""
-    height, width = image.shape[:2]
-    corners = np.array([[0, 0], [width, 0], [0, height], [width, height]], np.float32)
-    if np.abs(_moved(corners, camera) - corners).max() > STILL:
+    size = image.shape[1], image.shape[0]
+    if not _is_still(camera, size):
         how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-        image = np.asarray(
-            cv2.warpPerspective(
-                image, camera, (width, height), flags=how, borderMode=cv2.BORDER_REPLICATE
-            ),
-            np.uint8,
-        )
+        border = cv2.BORDER_REPLICATE
+        warped = cv2.warpPerspective(image, camera, size, flags=how, borderMode=border)
+        image = np.asarray(warped, np.uint8)
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     return np.asarray(cv2.GaussianBlur(lab, (0, 0), SMOOTHING), np.uint8)
