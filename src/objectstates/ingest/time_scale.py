@@ -29,7 +29,7 @@ CHUNKS_PER_WINDOW = 3  # the paper's 30 of 10 frames
 TRACKLETS_PER_TRACK = 10  # bounds memory: feature maps wait until the track has ended
 PROBED = 200  # clips of a corpus whose duration is read, at most: enough for a median
 
-LADDER = ((3.0, 0.2), (6.5, 0.4), (21.0, 1.0), (60.0, 2.0))
+LADDER = ((2.5, 0.2), (6.5, 0.4), (21.0, 1.0), (60.0, 2.0))
 """Median duration of the clips, below which tracklets have this length; both in seconds.
 
 Steps are far apart, so that one more clip seldom changes them, which would invalidate the cache.
