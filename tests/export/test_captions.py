@@ -27,7 +27,7 @@ def test_a_reader_gets_what_was_found(result, tmp_path):
         (
             "00:00:00.000",
             "00:00:00.800",
-        ),  # two tracklets, one caption; it ends where the action begins
+        ),  # two tracklets, until the action
         ("00:00:00.800", "00:00:01.200"),
         ("00:00:01.440", "00:00:01.920"),
         ("00:00:02.000", "00:00:02.800"),
