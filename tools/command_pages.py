@@ -98,7 +98,7 @@ def _row(parameter: Parameter, info: ArgumentInfo | OptionInfo) -> str:
     if isinstance(info, ArgumentInfo):
         name = parameter.name.upper()
     else:
-        name = f"`--{setting.key.replace('_', '-')}`"
+        name = _flags(f"--{setting.key.replace('_', '-')}", info)
     choices = f" One of {', '.join(f'`{c}`' for c in setting.choices)}." if setting.choices else ""
     if not _optional(parameter):
         default = "required"
@@ -107,6 +107,13 @@ def _row(parameter: Parameter, info: ArgumentInfo | OptionInfo) -> str:
     else:
         default = f"`{parameter.default}`"
     return f"| {name} | {setting.help.replace('|', chr(92) + '|')}{choices} | {default} |"
+
+
+def _flags(name: str, info: OptionInfo) -> str:
+    """The flag, and the one that negates it where there is one."""
+    given = (info.default, *(info.param_decls or ()))  # typer takes the first name as the default
+    both = (flags for flags in given if isinstance(flags, str) and "/" in flags)
+    return ", ".join(f"`{flag}`" for flag in next(both, name).split("/"))
 
 
 def index(names: list[tuple[str, Callable[..., Any]]]) -> str:

@@ -2,10 +2,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from objectstates import Corpus, JointDiscovery, Result, __version__, evaluate
+from objectstates import ChangeProfile, Corpus, JointDiscovery, Result, __version__, evaluate
 from objectstates.data.synthetic import synthetic_corpus
 
 
@@ -46,6 +48,16 @@ def test_json_is_for_scripts(run, corpus_folder, tmp_path):
     scores = evaluate(Result.load(tmp_path / "r"), Corpus.load(corpus_folder))
     assert summary["state_precision"] == scores.state_precision
     assert json.loads(run("inspect", corpus_folder, "--json")[1])["clips"] == 6
+
+
+def test_inspect_counts_the_clips_with_a_change_profile(run, tmp_path):
+    corpus = synthetic_corpus(n_clips=4)
+    profile = ChangeProfile(0.0, 0.1, np.ones(9, np.float32), np.zeros((3, 4), np.uint8))
+    for changes, lacking in (((profile, None, profile, None), False), ((None,) * 4, True)):
+        replace(corpus, changes=changes).save(tmp_path / "c")
+        facts = json.loads(run("inspect", tmp_path / "c", "--json")[1])
+        assert facts["clips_with_change_profile"] == sum(x is not None for x in changes)
+        assert ("change profiles" in facts["missing"]) == lacking
 
 
 def test_version_and_help(run):

@@ -24,10 +24,13 @@ def test_a_reader_gets_what_was_found(result, tmp_path):
     one = ["state 1: cup <big> & co", "action", "state 2: cup <big> & co"]
     assert [html.unescape(cue.text) for cue in cues] == [*one, *one]
     assert [(cue.start, cue.end) for cue in cues] == [
-        ("00:00:00.000", "00:00:00.960"),
+        (
+            "00:00:00.000",
+            "00:00:00.800",
+        ),  # two tracklets, until the action
         ("00:00:00.800", "00:00:01.200"),
         ("00:00:01.440", "00:00:01.920"),
-        ("00:00:02.000", "00:00:02.960"),  # two tracklets, one caption
+        ("00:00:02.000", "00:00:02.800"),
         ("00:00:02.800", "00:00:03.200"),
         ("00:00:03.440", "00:00:03.920"),
     ]

@@ -34,7 +34,7 @@ def test_csv_holds_what_was_found(result, tmp_path):
         clip = result.corpus[n]
         expected = [
             (clip.tracklets[0].start, clip.tracklets[0].end, "state_1", 0.9),
-            (clip.tracklets[1].start, clip.tracklets[1].end, "state_1", 0.8),
+            (clip.tracklets[1].start, clip.chunks[2].start, "state_1", 0.8),  # action begins
             (clip.chunks[2].start, clip.chunks[2].end, "action", 0.6),
             (clip.tracklets[3].start, clip.tracklets[3].end, "state_2", 0.7),
         ]

@@ -62,7 +62,7 @@ def test_the_timeline_is_that_of_the_result(tasks):
         for value in [region["value"]]
     ]
     assert ranges[:3] == [
-        (["state 1"], [{"start": 1, "end": 24}]),
+        (["state 1"], [{"start": 1, "end": 20}]),
         (["action"], [{"start": 21, "end": 30}]),
         (["state 2"], [{"start": 37, "end": 48}]),
     ]

@@ -23,7 +23,7 @@ from tests.video.videos import write_video
 
 WIDTH, HEIGHT, FPS, SECONDS = 160, 120, 25, 6
 BLUE, ORANGE = (40, 90, 220), (240, 150, 20)
-ACTION = 3.0  # seconds, at which the thing changes its colour
+ACTION = 3.0  # seconds, after which the thing has another colour
 NAMES = (
     "<script>alert(1)</script>.mp4",
     'a "quoted" & odd name',
@@ -36,8 +36,8 @@ FILES = ("script.mp4", "a b#1?.mp4", "100%.mp4", "ü.mp4", "plain10.mp4", "plain
 
 
 def thing_at(time: float) -> tuple[int, int, int, int]:
-    """Where the thing is: it drifts to the right."""
-    x = 20 + int(10 * time)
+    """Where the thing is: it drifts to the right, slowly, so that its colour changes the most."""
+    x = 20 + int(2 * time)
     return x, 40, x + 40, 80
 
 
@@ -46,7 +46,7 @@ def draw_video(path: Path, codec: str = "libx264") -> Path:
     for i in range(SECONDS * FPS):
         image = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
         x1, y1, x2, y2 = thing_at(i / FPS)
-        image[y1:y2, x1:x2] = BLUE if i / FPS < ACTION else ORANGE
+        image[y1:y2, x1:x2] = BLUE if i / FPS <= ACTION else ORANGE
         images.append(image)
     return write_video(path, images, fps=FPS, codec=codec)
 

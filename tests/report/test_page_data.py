@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from objectstates import JointDiscovery, Result
@@ -21,6 +23,18 @@ def test_no_lane_holds_two_tracklets_at_once() -> None:
             assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(mine))
         assert {lane for _, _, state, lane in rows if state} == {0}
         assert all(lane > 0 for _, _, state, lane in rows if not state)
+
+
+def test_labelled_tracklets_are_drawn_beside_the_action(result: Result) -> None:
+    wide = replace(result, action_span=result.action_span + np.array([[-2.5, 2.5]]))
+    for clip in view_clips(wide):
+        data = clip_data(clip, boxes_per_tracklet=1)
+        start, end, _ = data["action"]
+        drawn = [row for row in data["tracklets"] if row[2]]
+        assert len(drawn) == sum(t.state > 0 for t in clip.tracklets)
+        for row, tracklet in zip(drawn, (t for t in clip.tracklets if t.state), strict=True):
+            within = start <= tracklet.start and tracklet.end <= end
+            assert within or row[1] <= start or row[0] >= end
 
 
 def test_scores_are_there_if_the_action_was_sought() -> None:

@@ -30,6 +30,7 @@ def describe_corpus(corpus: Corpus) -> dict[str, Any]:
         "chunk_feature_size": chunks.features.shape[1],
         **lengths_used(corpus),
         "clip_seconds": _range(_clip_seconds(corpus)),
+        "clips_with_change_profile": sum(change is not None for change in corpus.changes),
         "info": corpus.info,
         "cannot_be_labelled": [
             f"{clip.clip}: {clip.reason}"
@@ -106,6 +107,7 @@ def _missing(corpus: Corpus) -> list[str]:
         "true states": bool((tracklets.label == UNKNOWN).all()),
         "true actions": bool((chunks.label == UNKNOWN).all()),
         "videos": not any(corpus.videos),
+        "change profiles": all(change is None for change in corpus.changes),
     }
     return [name for name, is_lacking in lacking.items() if is_lacking]
 

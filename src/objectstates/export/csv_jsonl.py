@@ -37,7 +37,9 @@ def _clip_row(clip: ClipView) -> list[Any]:
 
 def _segment_rows(clip: ClipView) -> list[list[Any]]:
     rows: list[list[Any]] = [
-        [t.start, t.end, f"state_{t.state}", t.score, t.index] for t in clip.tracklets if t.state
+        [*clip.shown_interval(t), f"state_{t.state}", t.score, t.index]
+        for t in clip.tracklets
+        if t.state
     ]
     if (action := clip.action) is not None:
         rows.append([action.start, action.end, "action", action.score, None])

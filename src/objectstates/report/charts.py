@@ -117,7 +117,7 @@ def average_clip(clips: Sequence[ClipView]) -> AverageClip | None:
     centres = [(clip, _centre(clip)) for clip in clips]
     aligned = [(clip, centre) for clip, centre in centres if centre is not None]
     bars = [
-        (x.state, x.start - centre, x.end - centre)
+        (x.state, *(time - centre for time in clip.shown_interval(x)))
         for clip, centre in aligned
         for x in clip.tracklets
         if x.state

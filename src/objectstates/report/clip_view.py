@@ -19,6 +19,7 @@ from objectstates.data.result import Result
 from objectstates.evaluation.precision import score_clip
 
 FRAME_GAP = 0.05  # seconds; one frame of most videos, see `merge_gap`
+SHORTEST = 0.001  # seconds of a shown interval; captions have no finer times
 
 MISTAKES = {
     "object": "not the object",
@@ -63,7 +64,7 @@ class TrackletView:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The action: its chosen chunk, the interval it lasts, and the time and score of the chunk."""
+    """The action: its chunk and the score of that, the interval it lasts, and its moment."""
 
     chunk: int
     start: float
@@ -196,27 +197,59 @@ class ClipView:
             return None
         row = result.corpus.chunk_rows(self.number)[chunk]
         start, end = map(float, result.action_span[self.number])
-        time, score = result.corpus.chunks.time[row], result.action_scores[row]
+        time, score = result.action_time[self.number], result.action_scores[row]
         return Action(chunk, start, end, float(time), float(score))
 
+    def shown_interval(self, tracklet: TrackletView) -> tuple[float, float]:
+        """When the tracklet has its state: its interval without the time of the action.
+
+        During the action the object is in neither state. A tracklet that lies within the action
+        has no other time: its interval is whole.
+        """
+        return self._outside_action(tracklet) or (tracklet.start, tracklet.end)
+
+    def _outside_action(self, tracklet: TrackletView) -> tuple[float, float] | None:
+        """The part of a tracklet before or after the action, None if there is none.
+
+        Of a tracklet that lies on both sides, the part on the side of its state.
+        """
+        if (action := self.action) is None or tracklet.state == 0:
+            return tracklet.start, tracklet.end
+        before = tracklet.start, min(tracklet.end, action.start)
+        after = max(tracklet.start, action.end), tracklet.end
+        sides = (before, after) if tracklet.state == 1 else (after, before)
+        return next((side for side in sides if side[1] - side[0] >= SHORTEST), None)
+
     def state_segments(self, state: int) -> list[Segment]:
-        """When tracklets have the state; gaps of at most `merge_gap` are closed."""
-        gap = merge_gap(self.result.corpus)
-        runs: list[list[TrackletView]] = []
-        for tracklet in (t for t in self.tracklets if t.state == state):
-            if runs and tracklet.start - max(t.end for t in runs[-1]) <= gap:
-                runs[-1].append(tracklet)
+        """When tracklets have the state; gaps of at most `merge_gap` are closed.
+
+        Segments do not overlap the action, and none continues across it; tracklets within the
+        action are left out. Exception: if all tracklets of the state lie within the action, they
+        are shown where they are, so that the state is not missing.
+        """
+        mine = [t for t in self.tracklets if t.state == state]
+        outside = [t for t in mine if self._outside_action(t)] or mine
+        runs: list[list[tuple[float, float, float]]] = []  # start, end, score
+        for part in sorted((*self.shown_interval(t), t.score) for t in outside):
+            if runs and self._continues(max(end for _, end, _ in runs[-1]), part[0]):
+                runs[-1].append(part)
             else:
-                runs.append([tracklet])
+                runs.append([part])
         return [
             Segment(
                 f"state_{state}",
-                run[0].start,
-                max(t.end for t in run),
-                sum(t.score for t in run) / len(run),
+                run[0][0],
+                max(end for _, end, _ in run),
+                sum(score for _, _, score in run) / len(run),
             )
             for run in runs
         ]
+
+    def _continues(self, end: float, start: float) -> bool:
+        """Whether what ends at ``end`` continues at ``start``: the gap is short and no action."""
+        action = self.action
+        across = action is not None and end <= action.start and action.end <= start
+        return start - end <= merge_gap(self.result.corpus) and not across
 
     def segments(self) -> list[Segment]:
         """States and action, sorted by time."""

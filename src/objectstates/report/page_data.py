@@ -77,7 +77,10 @@ def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
         "truth": None
         if clip.true_action is None
         else [[_round(a), _round(b)] for a, b in clip.true_action],
-        "tracklets": [_tracklet_data(t, lane, boxes_per_tracklet) for t, lane in tracklets],
+        "tracklets": [
+            _tracklet_data(t, clip.shown_interval(t), lane, boxes_per_tracklet)
+            for t, lane in tracklets
+        ],
         "change": _change_data(clip),
     }
 
@@ -98,16 +101,17 @@ def _change_data(clip: ClipView) -> dict[str, Any] | None:
     }
 
 
-def _tracklet_data(tracklet: TrackletView, lane: int, most_boxes: int) -> list[Any]:
-    """Start, end, state, lane, score, truth, boxes; evenly spaced boxes if there are more."""
+def _tracklet_data(
+    tracklet: TrackletView, shown: tuple[float, float], lane: int, most_boxes: int
+) -> list[Any]:
+    """Start and end of what is shown, state, lane, score, truth, boxes (evenly spaced ones)."""
     count = min(len(tracklet.boxes), most_boxes)
     rows = np.unique(np.linspace(0, len(tracklet.boxes) - 1, count).round().astype(np.int64))
     boxes = [
         [_round(t), *(round(side) for side in box)] for t, *box in tracklet.boxes[rows].tolist()
     ]
     score = _round(tracklet.score) if math.isfinite(tracklet.score) else None
-    span = _round(tracklet.start), _round(tracklet.end)
-    return [*span, tracklet.state, lane, score, tracklet.truth, boxes]
+    return [*map(_round, shown), tracklet.state, lane, score, tracklet.truth, boxes]
 
 
 def _lanes(tracklets: Sequence[TrackletView]) -> list[int]:
