@@ -35,9 +35,9 @@ def test_the_action_is_at_the_moment_of_the_change(plain):
     moments = found.action_time + OFFSET
     sharp = JointDiscovery(seed=0).fit(with_profiles(corpus, moments)).result_
     assert sharp.action_time == pytest.approx(moments, abs=0.05)
-    rows = corpus.chunks.offsets[:-1] + sharp.action_chunk
-    assert (corpus.chunks.start[rows] <= sharp.action_time).all()
-    assert (sharp.action_time < corpus.chunks.end[rows] + 1e-9).all()
+    chosen = corpus.chunks.time[corpus.chunks.offsets[:-1] + sharp.action_chunk]
+    assert (sharp.action_span[:, 0] <= chosen).all()
+    assert (chosen <= sharp.action_span[:, 1]).all()
     assert (sharp.action_span[:, 0] <= sharp.action_time).all()
     assert (sharp.action_time <= sharp.action_span[:, 1]).all()
     shorter = np.diff(sharp.action_span, axis=1) <= np.diff(found.action_span, axis=1) + 1e-9

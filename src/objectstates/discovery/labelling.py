@@ -87,7 +87,7 @@ def label_alike(
         margin = (chunks.end - chunks.start)[rows][:, None] * np.array([-1, 1])
         state_labels = states_around(state, worth, table.start, table.end, time, span + margin)
         span = _between_states(corpus, state_labels, time, span)
-    action = _chunks_at(corpus, rows, time)
+    action = _chunks_within(corpus, rows, time, span)
     return replace(found, action=action, state=state_labels, action_time=time, action_span=span)
 
 
@@ -111,17 +111,15 @@ def _sharpened(corpus: Corpus, rows: Array, extent: Array) -> tuple[Array, Array
     return time, span
 
 
-def _chunks_at(corpus: Corpus, rows: Array, time: Array) -> Array:
-    """(T,) 0/1 labels of the chunks at ``time`` (N,), instead of ``rows`` where it was sharpened.
-
-    A chunk in which the action is not allowed is not labelled.
-    """
+def _chunks_within(corpus: Corpus, rows: Array, time: Array, span: Array) -> Array:
+    """(T,) 0/1 labels of the chunks ``rows`` (N,) where they lie in the span, else of those at
+    ``time``. A chunk in which the action is not allowed is not labelled."""
     chunks, action = corpus.chunks, np.zeros(len(corpus.chunks.start), np.int8)
     for n, row in enumerate(rows):
         clip = corpus.chunk_rows(n)
-        at = np.searchsorted(chunks.start[clip.start : clip.stop], time[n], side="right") - 1
-        at = clip[max(at, 0)]
-        action[at if time[n] != chunks.time[row] and chunks.allowed[at] else row] = 1
+        at = clip[int(np.abs(chunks.time[clip.start : clip.stop] - time[n]).argmin())]
+        outside = not span[n, 0] <= chunks.time[row] <= span[n, 1]
+        action[at if outside and chunks.allowed[at] else row] = 1
     return action
 
 
