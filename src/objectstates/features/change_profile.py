@@ -73,12 +73,19 @@ class ClipChange:
     curve: Floats32
 
 
-@lru_cache(maxsize=1)  # the detector and the features of a clip both need it
 def clip_change(
     path: str | Path, start: float | None, end: float | None, *, image_fps: float = 25.0
 ) -> ClipChange:
-    """Read the frames of ``[start, end)`` seconds of a video, and find what changes for good."""
-    return find_change(read_aligned(path, start, end, image_fps=image_fps))
+    """Read the frames of ``[start, end)`` seconds of a video, and find what changes for good.
+
+    image_fps : frame rate of a folder of images.
+    """
+    return _last_change(str(path), start, end, image_fps if Path(path).is_dir() else 0.0)
+
+
+@lru_cache(maxsize=1)  # the detector and the features of a clip both need it
+def _last_change(path: str, start: float | None, end: float | None, image_fps: float) -> ClipChange:
+    return find_change(read_aligned(path, start, end, image_fps=image_fps or 25.0))
 
 
 def find_change(frames: AlignedFrames) -> ClipChange:
