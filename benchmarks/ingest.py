@@ -193,9 +193,10 @@ def measure_memory(options: argparse.Namespace, folder: Path) -> dict[str, float
         clip = ClipSpan(name, draw_video(folder / "long" / f"{seconds:g}.mp4", seconds, 101))
         boxes = write_boxes(folder / "long", [clip], {name: round(seconds * FPS)})
         detector = options.detector or f"boxes:{boxes / f'{seconds:g}.csv'}"
+        words = ("--detector", detector, "--tracklet-seconds", "1")  # whatever the video's length
         if not peaks:
-            peak_memory(clip.video, folder / "corpus", "--detector", detector)  # compile all once
-        peaks[name] = peak_memory(clip.video, folder / "corpus", "--detector", detector)
+            peak_memory(clip.video, folder / "corpus", *words)  # compile all once
+        peaks[name] = peak_memory(clip.video, folder / "corpus", *words)
     return peaks
 
 

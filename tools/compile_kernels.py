@@ -19,15 +19,16 @@ DEMO = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
 
 
 def main() -> None:
-    corpus = synthetic_corpus(
-        n_clips=3, tracklets_per_clip=6, chunks_per_clip=6, state_size=8, action_size=8
-    )
+    for size in (2, 8):  # out of core, rows of few features are float32
+        corpus = synthetic_corpus(
+            n_clips=3, tracklets_per_clip=6, chunks_per_clip=6, state_size=size, action_size=size
+        )
+        with TemporaryDirectory() as folder:
+            corpus.save(Path(folder) / "corpus")
+            JointDiscovery().fit_folder(Path(folder) / "corpus", scratch=folder, shards=2)
     for target in ("joint", "state", "action"):
         JointDiscovery(target=target).fit(corpus)
     JointDiscovery.paper().fit(corpus)
-    with TemporaryDirectory() as folder:
-        corpus.save(Path(folder) / "corpus")
-        JointDiscovery().fit_folder(Path(folder) / "corpus", scratch=folder, shards=2)
     clip = min(DEMO.glob("*.mp4"), key=lambda path: path.stat().st_size)
     ingest(find_clips([clip]), IngestSettings(detector=f"fewshot:{DEMO / 'drawer.npz'}"))
 

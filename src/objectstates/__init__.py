@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from objectstates.app.discover import discover
     from objectstates.base.errors import ObjectStatesError
-    from objectstates.data.clips import Box, Chunk, Clip, Tracklet, TrackletLabel
+    from objectstates.data.clips import Box, ChangeProfile, Chunk, Clip, Tracklet, TrackletLabel
     from objectstates.data.corpus import Corpus
     from objectstates.data.formats.authors import read_authors
     from objectstates.data.result import Result
@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "app.discover": "discover",
     "base.errors": "ObjectStatesError",
-    "data.clips": "Box Chunk Clip Tracklet TrackletLabel",
+    "data.clips": "Box ChangeProfile Chunk Clip Tracklet TrackletLabel",
     "data.corpus": "Corpus",
     "data.formats.authors": "read_authors",
     "data.result": "Result",
@@ -43,9 +43,9 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Box", "Chunk", "Clip", "Corpus", "JointDiscovery", "ObjectStatesError", "Result", "Tracklet",
-    "TrackletLabel", "discover", "evaluate", "label_corpus", "read_authors", "read_truth",
-    "write_report",
+    "Box", "ChangeProfile", "Chunk", "Clip", "Corpus", "JointDiscovery", "ObjectStatesError",
+    "Result", "Tracklet", "TrackletLabel", "discover", "evaluate", "label_corpus", "read_authors",
+    "read_truth", "write_report",
 ]  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, shown)
     assert code == 0
     for name in (*NAMES, "action", "state 1", "confidence", "chance", "middle of the clip"):
         assert name in text
+    assert "median lengths: tracklets of 0.4 s, chunks of 0.16 s" in text
     assert shown == [(out / "report.html").resolve().as_uri()]
     assert str(out / "report.html") in text
     assert {path.name for path in out.iterdir()} == {
@@ -57,6 +58,7 @@ def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, shown)
     code, text, _ = run(*words(folder, out, "--truth", folder / "truth.csv", "--json"))
     facts = json.loads(text)
     assert facts["kept"] == ["fit", "ingest", "report"]
+    assert (facts["tracklet_seconds"], facts["chunk_seconds"]) == (0.4, 0.16)
     assert [clip["clip"] for clip in facts["clips"]] == list(NAMES)
     for clip, at in zip(facts["clips"], result.action_time, strict=True):
         assert clip["action_time"] == at

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from objectstates import Box, Chunk, Clip, Corpus, Tracklet, TrackletLabel
+from objectstates import Box, ChangeProfile, Chunk, Clip, Corpus, Tracklet, TrackletLabel
 from objectstates.base.errors import CorpusError
 from objectstates.data.corpus_io import FeaturePieces, write_with_features
 from objectstates.data.synthetic import synthetic_corpus
@@ -32,6 +32,13 @@ def columns(**changes):
     }
 
 
+def profile(**changes):
+    """Five bins from 10 s on, and a picture of two by three pixels."""
+    curve = np.array([0.0, 0.25, 0.5, 0.0, 0.0], np.float32)
+    where = np.array([[0, 10, 255], [0, 0, 128]], np.uint8)
+    return replace(ChangeProfile(10.0, 0.4, curve, where), **changes)
+
+
 def plain_clips():
     feature = np.arange(4, dtype=np.float32)
     boxes = (Box(0.0, 1, 2, 3, 4), Box(0.5, 2, 3, 4, 5))
@@ -40,8 +47,15 @@ def plain_clips():
         Tracklet(1.0, 2.0, -feature, time=1.25, allowed=(False, True)),
     )
     chunks = (Chunk(0.0, 0.4, np.ones(2, np.float32), label=True, allowed=False),)
-    first = Clip("first", tracklets, chunks, video="some/video.mp4", start=10.0, end=12.0)
+    first = Clip("first", tracklets, chunks, "some/video.mp4", 10.0, 12.0, profile())
     return [first, Clip("no tracklets", (), chunks)]
+
+
+def comparable(change):
+    if change is None:
+        return None
+    arrays = change.curve, change.where
+    return change.start, change.step, *((x.dtype, x.shape, x.tobytes()) for x in arrays)
 
 
 def assert_same(one: Corpus, two: Corpus):
@@ -49,6 +63,7 @@ def assert_same(one: Corpus, two: Corpus):
     assert one.videos == two.videos
     assert one.spans == two.spans
     assert one.info == two.info
+    assert list(map(comparable, one.changes)) == list(map(comparable, two.changes))
     for table in ("tracklets", "chunks"):
         for name, column in vars(getattr(one, table)).items():
             other = getattr(getattr(two, table), name)
@@ -90,6 +105,48 @@ def test_clips_survive_the_round_trip_through_a_corpus_and_a_folder(tmp_path):
     assert clip.tracklets[1].allowed == (False, True)
     assert clip.chunks[0].label is True
     assert again[1].tracklets == ()
+
+
+profiles = st.builds(
+    ChangeProfile,
+    start=st.floats(-1e6, 1e6),
+    step=st.floats(1e-3, 1e3),
+    curve=st.lists(st.floats(0, 1, width=32), min_size=1, max_size=8).map(
+        lambda values: np.array(values, np.float32)
+    ),
+    where=st.tuples(st.integers(1, 5), st.integers(1, 40), st.integers(0, 255)).map(
+        lambda size: np.arange(size[0] * size[1], dtype=np.int64).reshape(size[:2]) + size[2]
+    ).map(lambda pixels: (pixels % 256).astype(np.uint8)),
+)  # fmt: skip
+
+
+@given(changes=st.lists(st.none() | profiles, min_size=1, max_size=6))
+@settings(max_examples=50, deadline=None)
+def test_change_profiles_survive_all_that_is_done_with_a_corpus(tmp_path_factory, changes):
+    folder = tmp_path_factory.mktemp("changes") / "c"
+    clips = [replace(plain_clips()[0], id=str(n), change=c) for n, c in enumerate(changes)]
+    corpus = Corpus.from_clips(clips)
+    corpus.save(folder)
+    expected = list(map(comparable, changes))
+    bare = corpus.without_features()
+    again = Corpus.load(folder, features=False)
+    for kept in (corpus, bare, again, Corpus.from_clips(list(bare))):
+        assert list(map(comparable, kept.changes)) == expected
+    turned = again.select(range(len(changes))[::-1])
+    assert list(map(comparable, turned.changes)) == expected[::-1]
+    assert [comparable(clip.change) for clip in turned] == expected[::-1]
+    has_columns = "change" in pq.read_schema(folder / "clips.parquet").names
+    assert has_columns == any(change is not None for change in changes)
+
+
+def test_change_profiles_are_plain_parquet_for_others(tmp_path):
+    Corpus.from_clips(plain_clips()).save(tmp_path / "c")
+    first, second = pq.read_table(tmp_path / "c" / "clips.parquet").to_pylist()
+    assert (first["change_start"], first["change_step"]) == (10.0, 0.4)
+    assert first["change"] == [0.0, 0.25, 0.5, 0.0, 0.0]
+    assert first["change_where"] == [0, 10, 255, 0, 0, 128]
+    assert first["change_where_width"] == 3
+    assert {second[name] for name in second if name.startswith("change")} == {None}
 
 
 @pytest.mark.parametrize("size", [1, 7, 20])
@@ -235,6 +292,27 @@ def test_columns_are_checked_on_disk_as_in_memory(tmp_path, column, values, mess
         Corpus.load(tmp_path / "c")
 
 
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("change", [None, None], "clip 'first' has some of the columns change"),
+        ("change_step", [0.4, 0.4], "clip 'no tracklets' has some of the columns change"),
+        ("change", [[0.1, None], None], "curve must have finite values"),
+        ("change", ["a", None], "column change must be lists of float"),
+        ("change_where", [[0, 1, 999], None], "column change_where must be lists of uint8"),
+        ("change_where_width", [4, None], "6 pixels of change_where.* change_where_width 4"),
+        ("change_where_width", [0, None], "change_where_width 0"),
+    ],
+)
+def test_change_profiles_are_checked_on_disk_as_in_memory(tmp_path, column, values, message):
+    Corpus.from_clips(plain_clips()).save(tmp_path / "c")
+    rewrite(tmp_path / "c", "clips", lambda t: t.set_column(
+        t.schema.names.index(column), column, pa.array(values)))  # fmt: skip
+    with pytest.raises(CorpusError, match=message) as caught:
+        Corpus.load(tmp_path / "c")
+    assert str(tmp_path) in str(caught.value)
+
+
 def test_a_label_that_is_not_a_number_is_unknown(tmp_path):
     Corpus.from_arrays(**columns()).save(tmp_path / "c")
     labels = pa.array([1.0, float("nan"), None, 2.0, 3.0])
@@ -286,6 +364,10 @@ nan_features = np.ones((5, 4))
 nan_features[3, 2] = np.nan
 
 
+def floats(values):
+    return np.array(values, np.float32)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -319,6 +401,16 @@ nan_features[3, 2] = np.nan
         ({"tracklet_features": [["x"] * 4] * 5}, "matrix of numbers"),
         ({"tracklet_start": ["x"] * 5}, "must be numbers"),
         ({"tracklets_per_clip": [], "chunks_per_clip": [], "clip_ids": []}, "no clips"),
+        ({"changes": [None]}, "`changes` has 1 change profiles for 2 clips"),
+        ({"changes": [None, profile(start=np.nan)]}, "clip 'b', change profile: start nan"),
+        ({"changes": [None, profile(step=0.0)]}, "step 0 must be a number of seconds above 0"),
+        ({"changes": [None, profile(curve=np.ones(3))]}, "curve must be float32 .* not float64"),
+        ({"changes": [None, profile(curve=floats([0, -1]))]}, "finite values of 0 or more"),
+        ({"changes": [None, profile(curve=floats([np.inf]))]}, "finite values of 0 or more"),
+        ({"changes": [None, profile(curve=floats([]))]}, r"not float32 of \(0,\)"),
+        ({"changes": [None, profile(where=np.ones((2, 3)))]}, "where must be uint8"),
+        ({"changes": [None, profile(where=np.ones(3, np.uint8))]}, r"of shape \(h, w\)"),
+        ({"changes": [None, profile(where=np.ones((2, 41), np.uint8))]}, "41 pixels wide"),
     ],
 )  # fmt: skip
 def test_bad_arrays_give_one_clear_error(changes, message):

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from objectstates import JointDiscovery, Result
+from objectstates import ChangeProfile, JointDiscovery, Result
 from objectstates.base.errors import CorpusError, MissingExtraError, ResultError
 from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
@@ -38,6 +38,25 @@ def test_result_survives_the_disk(tmp_path, result):
         np.testing.assert_array_equal(classifier.weights, again.classifiers[side].weights)
         np.testing.assert_array_equal(classifier.bias, again.classifiers[side].bias)
         assert classifier.n_rows == again.classifiers[side].n_rows
+
+
+def test_the_change_profiles_of_the_clips_are_kept(tmp_path, corpus):
+    """By a fit in memory, one from disk, their folders, and predictions."""
+    profile = ChangeProfile(0.5, 0.1, np.ones(3, np.float32), np.eye(4, dtype=np.uint8))
+    known = replace(corpus, changes=(None, profile, None, profile, None))
+    known.save(tmp_path / "corpus")
+    fitted = JointDiscovery(max_passes=60).fit(known)
+    stored = JointDiscovery(max_passes=60).fit_folder(tmp_path / "corpus")
+    stored.save(tmp_path / "r")
+    predicted = fitted.predict(known.select([1, 2]))
+    for result in (fitted.result_, stored.result_, Result.load(tmp_path / "r")):
+        assert [change is not None for change in result.corpus.changes] == [0, 1, 0, 1, 0]
+        change = result.corpus.changes[3]
+        assert change is not None
+        assert (change.start, change.step) == (0.5, 0.1)
+        np.testing.assert_array_equal(change.curve, profile.curve)
+        np.testing.assert_array_equal(change.where, profile.where)
+    assert [change is not None for change in predicted.corpus.changes] == [1, 0]
 
 
 def test_folder_is_what_the_documentation_says(tmp_path, corpus):

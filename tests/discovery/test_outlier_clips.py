@@ -37,16 +37,6 @@ def precision_of_right(result, corpus):
 
 
 @pytest.fixture(scope="module")
-def noisy():
-    return mixed(12, 8, seed=2)
-
-
-@pytest.fixture(scope="module")
-def rejecting(noisy):
-    return JointDiscovery(reject="auto").fit(noisy)
-
-
-@pytest.fixture(scope="module")
 def worlds():
     """Several corpora with a plain and a rejecting fit each: of one alone, chance says too much."""
     corpora = [mixed(12, 8, seed) for seed in range(5)]
@@ -54,6 +44,16 @@ def worlds():
         (corpus, *(JointDiscovery(reject=how).fit(corpus) for how in ("none", "auto")))
         for corpus in corpora
     ]
+
+
+@pytest.fixture(scope="module")
+def noisy(worlds):
+    return worlds[2][0]
+
+
+@pytest.fixture(scope="module")
+def rejecting(worlds):
+    return worlds[2][2]
 
 
 def test_wrong_clips_are_set_aside(worlds):

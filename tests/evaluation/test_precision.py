@@ -31,6 +31,7 @@ def result_of(corpus, states, chunks, clips=None):
     return Result(
         corpus=part,
         action_chunk=np.array(chunks),
+        action_time=np.full(len(corpus), np.nan),
         action_span=np.full((len(corpus), 2), np.nan),
         action_scores=np.zeros(len(part.chunks.start)),
         state=np.array(states, np.int8),

@@ -57,6 +57,7 @@ def make_result(clips: list[Clip], object_name: object = "cup <big> & co") -> Re
     return Result(
         corpus=corpus.without_features(),
         action_chunk=np.full(n, 2),
+        action_time=corpus.chunks.time[2::5],
         action_span=np.stack([corpus.chunks.start[2::5], corpus.chunks.end[2::5]], axis=1),
         action_scores=np.tile([0.0, 0.1, 0.6, 0.2, 0.0], n),
         state=np.tile(np.array(STATES, np.int8), n),
@@ -101,6 +102,7 @@ def without_actions(result):
     return replace(
         result,
         action_chunk=np.full_like(result.action_chunk, -1),
+        action_time=np.full_like(result.action_time, np.nan),
         action_span=np.full_like(result.action_span, np.nan),
         action_scores=np.full_like(result.action_scores, np.nan),
     )

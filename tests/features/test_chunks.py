@@ -86,17 +86,19 @@ def test_no_samples_at_all_average_to_zero():
     start=st.floats(-10, 10),
     rest=st.floats(0.01, 3),
     settle=st.lists(st.booleans(), min_size=80, max_size=80),
+    seconds=st.sampled_from([0.08, 0.4, 1.6]),
 )
-def test_samples_one_by_one_average_to_the_same_bits(steps, start, rest, settle):
+def test_samples_one_by_one_average_to_the_same_bits(steps, start, rest, settle, seconds):
     times = start + np.cumsum(steps)
     values = np.random.default_rng(0).normal(size=(len(times), 2)).astype(np.float32)
     end = times[-1] + rest
-    growing = ChunkAverages(start, 2)
+    growing = ChunkAverages(start, 2, seconds=seconds, window=3 * seconds)
     for time, value, now in zip(times, values, settle, strict=False):
         growing.add(time, value)
         if now:
             growing.close()
-    whole = chunk_averages(times, values, chunk_intervals(start, end))
+    chunks = chunk_intervals(start, end, seconds=seconds)
+    whole = chunk_averages(times, values, chunks, window=3 * seconds)
     np.testing.assert_array_equal(growing.finish(end), whole)
 
 

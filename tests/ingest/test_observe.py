@@ -12,6 +12,7 @@ from objectstates.features import torch_backbones
 from objectstates.features.lite0 import Lite0
 from objectstates.features.torch_backbones import TorchBackbone
 from objectstates.ingest.observe import DetectionLog, ObserveSettings, _ClipPass, observe
+from objectstates.ingest.time_scale import TimeScale
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 from tests.ingest.test_pipeline import BOX, FPS, scene
@@ -130,7 +131,7 @@ def test_long_clips_are_processed_in_parts(observed, monkeypatch):
     whole, _ = observed()
     assert max(kept) == 30, "five a second, for six seconds"
     kept.clear()
-    monkeypatch.setattr("objectstates.ingest.observe.LONGEST_TRACK", 2.0)
+    monkeypatch.setattr("objectstates.ingest.time_scale.TRACKLETS_PER_TRACK", 2)
     parts, _ = observed()
     assert max(kept) <= 5 * (2.0 + 0.6)
     np.testing.assert_array_equal(parts.chunk_span, whole.chunk_span)
@@ -138,6 +139,29 @@ def test_long_clips_are_processed_in_parts(observed, monkeypatch):
     assert (np.diff(parts.tracklet_span[:, 0]) >= 0).all()
     covered = [np.diff(seen.tracklet_span).sum() for seen in (parts, whole)]
     assert covered[0] == pytest.approx(covered[1])
+
+
+def test_lengths_and_rates_follow_the_scale(observed):
+    usual, log = observed()
+    fine, fine_log = observed(ObserveSettings(TimeScale(0.5, 0.2)))
+    assert (len(log.times), len(fine_log.times)) == (30, 60), "five a tracklet"
+    assert (len(usual.chunk_span), len(fine.chunk_span)) == (15, 30)
+    for seen, length in ((usual, 1.0), (fine, 0.5)):
+        assert np.median(np.diff(seen.tracklet_span)) == pytest.approx(length, abs=0.1)
+
+
+def test_frames_that_a_file_of_boxes_passes_over_are_no_evidence(clip, tmp_path):
+    """Boxes of every fifth frame make the same tracks as boxes of all, however many are sampled."""
+    x1, y1, x2, y2 = BOX
+    rows = [f"{i + 1},1,{x1},{y1},{x2 - x1},{y2 - y1},0.8" for i in range(0, 60, 5)]
+    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
+    sparse = BoxesDetector(tmp_path / "a.csv").for_clip(clip[0], probe(clip[0].video))
+    settings = ObserveSettings(TimeScale(0.4, 0.16))
+    seen, log = observe(clip[0], sparse, Lite0(), settings)
+    assert log.times == pytest.approx(np.arange(0, 6, 0.5))
+    assert np.diff(seen.tracklet_span).sum() > 0.8 * 6.0
+    again, _ = observe(clip[0], sparse, Lite0(), settings, known_detections=log)
+    assert_same(seen, again)
 
 
 def test_only_the_span_of_a_clip_is_observed(observed, clip):

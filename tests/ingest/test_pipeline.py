@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ingest import peak_memory
-from objectstates import Corpus, JointDiscovery, cli
+from objectstates import Corpus, JointDiscovery
 from objectstates.base.errors import SettingError, StorageError, VideoError
 from objectstates.data.corpus_io import ARTEFACT
 from objectstates.ingest.pipeline import IngestSettings, ingest, ingest_to, settings_of
@@ -89,12 +89,12 @@ def test_videos_become_clips_with_tracklets_and_chunks(ingested):
     assert report.frames == 3 * 60
     for clip in corpus:
         assert (clip.start, clip.end) == (0.0, pytest.approx(6.0))
-        assert len(clip.chunks) == 15
+        assert len(clip.chunks) == 38
         assert clip.chunks[0].start == 0
         covered = sum(t.end - t.start for t in clip.tracklets)
         assert covered > 0.8 * 6.0
         for tracklet in clip.tracklets:
-            assert 0.5 <= tracklet.end - tracklet.start <= 1.5
+            assert 0.2 <= tracklet.end - tracklet.start <= 0.6
             assert tracklet.score == pytest.approx(0.9)
             assert np.linalg.norm(tracklet.feature) == pytest.approx(1, abs=1e-4)
             for box in tracklet.boxes:
@@ -111,6 +111,21 @@ def test_the_change_is_found(ingested):
         assert times[labels == 1].max() < 3.5
         assert times[labels == 2].min() > 2.5
     assert (np.abs(model.action_time_ - 3.0) < 1.5).all()
+
+
+def test_the_corpus_says_when_and_where_clips_change(ingested):
+    corpus, _ = ingested
+    for change in corpus.changes:
+        assert (change.start, change.step) == (0.0, pytest.approx(0.1))
+        assert len(change.curve) == 59, "between 60 frames"
+        times = change.start + change.step * (np.arange(len(change.curve)) + 0.5)
+        near = np.abs(times - 3.0) < 1.0  # the hand hides parts of it for less than a second
+        assert change.curve[near].sum() > 0.8 * change.curve.sum()
+        assert change.where.shape == (30, 40)
+        x1, y1, x2, y2 = np.array(BOX) // 4
+        inside = change.where[y1 + 1 : y2 - 1, x1 + 1 : x2 - 1]
+        assert inside.mean() > 150
+        assert change.where[:, x2 + 2 :].mean() < 20
 
 
 def test_same_bytes_whatever_the_processes(ingested, folder, tmp_path):
@@ -193,18 +208,19 @@ def test_a_full_disk_is_named(folder, tmp_path, monkeypatch):
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_killed_work_is_resumed(ingested, folder, tmp_path):
+def test_killed_work_is_resumed(ingested, folder, tmp_path, run):
     """kill -9 in the middle: what was done before is not done again, and the corpus is the same."""
     cache, out = tmp_path / "cache", tmp_path / "corpus"
-    command = [
-        sys.executable, "-m", "objectstates", "ingest", *map(str, sorted(folder.glob("*.mp4"))),
-        "--detector", f"boxes:{folder / 'boxes'}", "--out", str(out), "--cache", str(cache),
-        "--processes", "1", "--json",
+    words = [
+        "ingest", *map(str, sorted(folder.glob("*.mp4"))), "--out", str(out), "--json",
+        "--detector", f"boxes:{folder / 'boxes'}", "--cache", str(cache), "--processes", "1",
     ]  # fmt: skip
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(temporary)}
+        [sys.executable, "-m", "objectstates", *words],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(temporary)},
     )
     while process.poll() is None and len(list(cache.rglob("*.npz"))) < 2:  # one clip's two entries
         time.sleep(0.02)
@@ -213,7 +229,9 @@ def test_killed_work_is_resumed(ingested, folder, tmp_path):
     process.wait()
     assert not out.exists()
     assert not list(temporary.glob("objectstates-*"))
-    summary = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    code, text, err = run(*words)
+    assert code == 0, err
+    summary = json.loads(text)
     assert summary["observed"] + summary["from_cache"] == 3
     assert 1 <= summary["observed"] <= 2
     np.testing.assert_array_equal(
@@ -282,6 +300,8 @@ def test_odd_videos_are_ingested(kind, tmp_path):
     assert report.failed == ()
     assert len(corpus[0].chunks) >= 1
     assert np.isfinite(corpus.chunks.features).all()
+    assert corpus[0].change is not None
+    assert len(corpus[0].change.curve) >= 1
 
 
 def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypatch):
@@ -291,7 +311,9 @@ def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypa
     assert corpus.chunks.features.shape[1] == 50
     corpus.save(tmp_path / "c")
     model = Corpus.load(tmp_path / "c")
-    assert settings_of(model) == with_boxes(folder, chunks="paper")
+    lengths = {"tracklet_seconds": 1.0, "chunk_seconds": 0.4}
+    assert settings_of(model) == with_boxes(folder, chunks="paper", **lengths)
+    assert [len(clip.chunks) for clip in model] == [15, 15], "the paper's, whatever the clips"
     new, _ = ingest(clips[1:], settings_of(model), like=model)
     rows = list(model.chunk_rows(1)), list(new.chunk_rows(0))  # the clip that both have
     np.testing.assert_array_equal(model.chunks.features[rows[0]], new.chunks.features[rows[1]])
@@ -308,28 +330,36 @@ def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypa
         (["ingest", "a.mp4", "b.mp4", "--out", "c", "--detector", "boxes:no.json"], "no.json"),
         (["ingest", "a.mp4", "--out", "c", "--appearance", "vgg"], "vgg"),
         (["ingest", "a.mp4", "--out", "c", "--tracklet-seconds", "0"], "--tracklet-seconds must"),
+        (["ingest", "a.mp4", "--out", "c", "--chunk-seconds", "long"], "nor auto"),
         (["ingest", "a.mp4", "--out", "c", "--like", "nocorpus"], "nocorpus"),
         (["ingest", "empty.mp4", "--out", "c", "--detector", "motion"], "empty"),
         (["detector", "train", "nolabels.json", "--out", "m"], "nolabels.json"),
         (["detector", "evaluate", "nomodel", "nolabels.json"], "nomodel"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, words, message):
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, run, words, message):
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "a.mp4", gray(5))
     write_video(tmp_path / "b.mp4", gray(6))
     (tmp_path / "empty.mp4").touch()
-    monkeypatch.setattr(sys, "argv", ["objectstates", *words])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    err = capsys.readouterr().err
-    assert end.value.code == 2
+    code, _, err = run(*words)
+    assert code == 2
     assert message in err
     assert err.count("\n") == 1, err
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.parametrize("setting", [{"context": 0}, {"chunks": "bag"}, {"max_side": -1}])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"context": 0},
+        {"chunks": "bag"},
+        {"max_side": -1},
+        {"tracklet_seconds": "long"},
+        {"tracklet_seconds": float("nan")},
+        {"chunk_seconds": 0},
+    ],
+)
 def test_settings_that_make_no_sense_are_named(setting):
     with pytest.raises(SettingError, match=next(iter(setting))):
         IngestSettings(**setting)
@@ -362,7 +392,7 @@ def feature_bytes(corpus: Path) -> int:
 def test_peak_memory_does_not_grow_with_what_comes_out(tmp_path):
     """Twelve seconds are more than tracks reach back; from there on the memory stays as it is."""
     peaks, sizes = [], []
-    for seconds in (12, 72):
+    for seconds in (12, 60):
         video, out = trembling(tmp_path, seconds), tmp_path / f"corpus{seconds}"
         detector = f"boxes:{video.with_suffix('.csv')}"
         options = ["--detector", detector, "--tracklet-seconds", "0.2"]

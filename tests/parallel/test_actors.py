@@ -4,8 +4,6 @@ import multiprocessing
 import os
 import signal
 import threading
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,57 +15,14 @@ from objectstates.parallel.actors import LocalActors, ProcessActors
 from objectstates.parallel.pool import start_actors
 from objectstates.parallel.ray_actors import Replay
 from tests.parallel.test_pool import is_running
+from tests.parallel.workers import sums
 
 NOTHING = Replay(frozenset(), "", frozenset())  # local actors are not rebuilt
 
 
-class Sum:
-    """Adds up numbers; one with the number 99 cannot be made."""
-
-    def __init__(self, folder: Path, number: int):
-        if number == 99:
-            raise VideoError("cannot be made")
-        self.folder, self.number, self.factor, self.total = folder, number, 1, 0
-
-    def base(self, factor):
-        self.factor = factor
-
-    def reset(self):
-        self.total = 0
-
-    def add(self, amount):
-        with (self.folder / f"calls{self.number}").open("a") as file:
-            file.write("x")
-        self.total += self.factor * amount
-        return self.total
-
-    def dies(self, number):
-        if self.number == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def fails(self):
-        raise VideoError(f"{self.number} cannot")
-
-    def interrupts(self):
-        """Send the parent process a Ctrl-C, then never answer."""
-        if self.number == 0:
-            os.kill(os.getppid(), signal.SIGINT)
-        threading.Event().wait()
-
-    def pid(self):
-        return os.getpid()
-
-    def close(self):
-        (self.folder / f"closed{self.number}").touch()
-
-
-def makers(folder, numbers=(0, 1, 2)):
-    return [partial(Sum, folder, number) for number in numbers]
-
-
 @pytest.mark.parametrize("processes", [1, 2, 3, 7])
 def test_answers_are_the_same_in_threads_and_processes(tmp_path, processes):
-    with start_actors(makers(tmp_path), NOTHING, processes=processes) as actors:
+    with start_actors(sums(tmp_path), NOTHING, processes=processes) as actors:
         assert len(actors) == 3
         actors.call("base", [(2,)] * 3)
         assert actors.call("add", [(1,), (2,), (3,)]) == [2, 4, 6]
@@ -106,7 +61,7 @@ def test_actors_run_at_the_same_time():
 
 
 def test_a_process_that_dies_is_an_error_and_ends_the_others(tmp_path):
-    with ProcessActors(makers(tmp_path), 3) as actors:
+    with ProcessActors(sums(tmp_path), 3) as actors:
         pids = actors.call("pid", [()] * 3)
         with pytest.raises(WorkerError, match=f"process {pids[1]} died with exit code -9 in dies"):
             actors.call("dies", [(1,)] * 3)
@@ -117,7 +72,7 @@ def test_a_process_that_dies_is_an_error_and_ends_the_others(tmp_path):
 
 def test_an_actor_that_cannot_be_made_says_why(tmp_path):
     with (
-        ProcessActors(makers(tmp_path, (0, 99)), 2) as actors,
+        ProcessActors(sums(tmp_path, (0, 99)), 2) as actors,
         pytest.raises(VideoError, match="cannot be made"),
     ):
         actors.call("add", [(1,)] * 2)
@@ -127,7 +82,7 @@ def test_an_actor_that_cannot_be_made_says_why(tmp_path):
 def test_an_interrupt_ends_processes_whose_call_never_ends(tmp_path):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     try:
-        with ProcessActors(makers(tmp_path), 3) as actors:
+        with ProcessActors(sums(tmp_path), 3) as actors:
             pids = actors.call("pid", [()] * 3)
             actors.call("interrupts", [()] * 3)
     except KeyboardInterrupt:

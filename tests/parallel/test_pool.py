@@ -8,29 +8,7 @@ import pytest
 
 from objectstates.base.errors import VideoError
 from objectstates.parallel.pool import run_all
-
-
-class Squarer:
-    """A worker that can be told to fail, to crash, or to die once."""
-
-    def __init__(self, folder=None):
-        self.folder = folder
-
-    def __call__(self, item, tick):
-        tick(1)
-        if item == "bad":
-            raise VideoError("cannot be squared")
-        if item == "bug":
-            raise ZeroDivisionError("oops")
-        if item == "dies":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if item == "dies once":
-            marker = self.folder / "died"
-            if not marker.exists():
-                marker.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return "alive"
-        return item * item
+from tests.parallel.workers import Squarer, Unmakeable
 
 
 @pytest.mark.parametrize("processes", [1, 2, 5])
@@ -43,11 +21,6 @@ def test_outcomes_come_in_order_whatever_the_processes(processes):
     assert outcomes[1].failure == "cannot be squared"
     assert outcomes[3].failure == "unexpected ZeroDivisionError: oops"
     assert sorted(seen) == [0, 1, 2, 3, 4]
-
-
-class Unmakeable(Squarer):
-    def __init__(self):
-        raise VideoError("no such detector")
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from objectstates.base.errors import CorpusError, SettingError, VideoError
 from objectstates.data.result import Result
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.parallel.ray_actors import RayActors, Replay
-from tests.parallel.test_actors import Sum, makers
+from tests.parallel.workers import mortals, sums
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'objectstates[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of which there are many
@@ -20,23 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of which there a
 REPLAY = Replay(
     mutating=frozenset({"base", "reset", "add"}), reset="reset", setup=frozenset({"base"})
 )
-
-
-class Mortal(Sum):
-    """Can be told to die, as often as is counted in its folder."""
-
-    def dies(self, times):
-        """Before it answers, so many times in all."""
-        deaths = self.folder / f"deaths{self.number}"
-        count = len(deaths.read_text()) if deaths.exists() else 0
-        if count < times:
-            deaths.write_text("x" * (count + 1))
-            os.kill(os.getpid(), signal.SIGKILL)
-        return self.total
-
-
-def mortals(folder):
-    return [partial(Mortal, folder, number) for number in range(3)]
 
 
 def test_a_lost_actor_repeats_the_calls_that_matter_and_no_other_actor_does(connected, tmp_path):
@@ -62,7 +44,7 @@ def test_an_actor_that_always_dies_or_cannot_be_created_is_an_error(connected, t
     ):
         actors.call("dies", [(99,), (0,), (0,)])
     with (
-        RayActors(ray, makers(tmp_path, (0, 99)), REPLAY) as actors,
+        RayActors(ray, sums(tmp_path, (0, 99)), REPLAY) as actors,
         pytest.raises(VideoError, match="cannot be made"),
     ):
         actors.call("add", [(1,)] * 2)

@@ -16,22 +16,13 @@ from objectstates.parallel.pool import run_all
 from objectstates.video.clip_list import find_clips
 from tests.ingest.test_pipeline import BOX, FPS, scene
 from tests.narration.test_retrieval import talk
-from tests.parallel.test_pool import Squarer, Unmakeable
+from tests.parallel.workers import Broken, Slow, Squarer, Unmakeable, Where
 from tests.video.videos import write_video
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'objectstates[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of which there are many
 
 # --- tasks ---------------------------------------------------------------------------------------
-
-
-class Slow:
-    """A worker that says where it ran."""
-
-    def __call__(self, item, tick):
-        tick(1)
-        time.sleep(0.3)
-        return item * item, ray.get_runtime_context().get_node_id()
 
 
 def test_outcomes_failures_and_deaths_are_those_of_local_processes(nodes, tmp_path):
@@ -49,11 +40,6 @@ def test_outcomes_failures_and_deaths_are_those_of_local_processes(nodes, tmp_pa
 
 class OnlyHere(Squarer):
     """Of a module that the other machines do not have."""
-
-
-class Broken(Squarer):
-    def __init__(self):
-        raise RuntimeError("no such library")
 
 
 def test_workers_that_cannot_be_made_say_why_and_leave_no_core_taken(connected, monkeypatch):
@@ -118,12 +104,6 @@ def test_an_address_without_a_cluster_is_named(nodes):
 
 
 # --- GPUs ----------------------------------------------------------------------------------------
-
-
-class Where:
-    def __call__(self, item, tick):
-        time.sleep(0.2)
-        return ray.get_runtime_context().get_node_id(), tuple(ray.get_gpu_ids())
 
 
 def test_workers_with_a_gpu_run_where_one_is_and_share_it(connected):

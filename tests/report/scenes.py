@@ -7,7 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from objectstates import Box, Chunk, Clip, Corpus, JointDiscovery, Result, Tracklet, TrackletLabel
+from objectstates import (
+    Box,
+    ChangeProfile,
+    Chunk,
+    Clip,
+    Corpus,
+    JointDiscovery,
+    Result,
+    Tracklet,
+    TrackletLabel,
+)
+from objectstates.features.change_profile import clip_change, profile_of
 from tests.video.videos import write_video
 
 WIDTH, HEIGHT, FPS, SECONDS = 160, 120, 25, 6
@@ -63,7 +74,15 @@ def make_clip(name: str, video: str | None, seed: int) -> Clip:
         look = np.eye(4)[0 if acting else 1] + 0.05 * rng.standard_normal(4)
         chunks.append(Chunk(k / 2, k / 2 + 0.5, look.astype(np.float32), label=acting))
     tracklets.sort(key=lambda tracklet: tracklet.start)
-    return Clip(name, tuple(tracklets), tuple(chunks), video, 0.0, float(SECONDS))
+    end = float(SECONDS)
+    return Clip(name, tuple(tracklets), tuple(chunks), video, 0.0, end, change_of(video))
+
+
+def change_of(video: str | None) -> ChangeProfile | None:
+    """None for clips without a video, and for the last."""
+    if video is None or video.endswith(FILES[-1]):
+        return None
+    return profile_of(clip_change(video, None, None))
 
 
 def make_result(folder: Path | None = None, target: str = "joint") -> Result:

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.browser import REMEDY, address, browser, has_browser, requests, resize
 from objectstates import Result, write_report
-from tests.report.scenes import NAMES, draw_video, make_result
+from tests.report.scenes import ACTION, NAMES, SECONDS, draw_video, make_result
 
 if not has_browser():
     pytest.skip(REMEDY, allow_module_level=True)
@@ -107,13 +107,40 @@ def test_frames_come_first_and_show_the_states(js: Script) -> None:
     assert js("document.querySelectorAll('.crop').length") == 2 * len(NAMES)
 
 
+def test_the_change_is_on_the_timeline_and_in_a_picture(driver: Any, js: Script) -> None:
+    scroll_to(js, 0)
+    curve, mark = (js(f"document.querySelector('#clip-0 .timeline .{style}').getBBox().x + "
+                      f"document.querySelector('#clip-0 .timeline .{style}').getBBox().width / 2")
+                   for style in ("change", "action-time"))  # fmt: skip
+    assert curve == pytest.approx(500, abs=40), "it spans the time axis"
+    assert mark == pytest.approx(1000 * ACTION / SECONDS, abs=100)
+    picture = "document.querySelector('#clip-0 .where img')"
+    assert "% of the picture, is yellow" in js(f"{picture}.alt")
+    eventually(lambda: js(f"{picture}.naturalWidth") > 0, "the picture is decoded")
+    text = js("document.querySelector('#clip-0 .where .text').textContent")
+    assert "of the picture changes for good, fastest near" in text
+    js("document.querySelector('#clip-0 .where').click()")
+    eventually(lambda: js("document.querySelector('#clip-0 .player')"), "it plays")
+    assert "changes fastest near" in js(
+        "document.querySelector('#clip-0 .timeline svg').getAttribute('aria-label')"
+    )
+
+
+def test_a_clip_without_a_profile_shows_none(js: Script) -> None:
+    last = len(NAMES) - 1
+    scroll_to(js, last)
+    assert js(f"document.querySelectorAll('#clip-{last} .thumbnail').length") == 3
+    assert js(f"document.querySelectorAll('#clip-{last} .timeline .change').length") == 0
+
+
 def test_rows_are_filled_when_they_are_scrolled_near(js: Script, driver: Any) -> None:
     resize(driver, 1280, 300)
     driver.refresh()
     assert js("document.querySelectorAll('#clips .timeline').length") < len(NAMES)
     last = shown(js)[-1]
     scroll_to(js, last)
-    assert js(f"document.querySelectorAll('#clip-{last} .thumbnail img').length") == 3
+    moments = f"#clip-{last} .strip.of-3 > .thumbnail:not(.where)"
+    assert js(f"document.querySelectorAll('{moments} img').length") == 3
 
 
 def test_rows_sort_and_filter(js: Script) -> None:

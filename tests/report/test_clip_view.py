@@ -10,7 +10,14 @@ from objectstates.app.inspection import describe_clips
 from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.export.videos import ExportSource
-from objectstates.report.clip_view import MERGE_GAP, box_at, image_fps, object_name, view_clips
+from objectstates.report.clip_view import (
+    ChangeCurve,
+    box_at,
+    image_fps,
+    merge_gap,
+    object_name,
+    view_clips,
+)
 from tests.report.scenes import ACTION, make_result
 
 
@@ -31,6 +38,34 @@ def test_one_side_alone_has_its_own_moments() -> None:
     assert {m.role for clip in states for m in clip.moments} == {"state 1", "state 2"}
     actions = view_clips(make_result(target="action"))
     assert [m.role for m in actions[0].moments] == ["before", "action", "after"]
+
+
+def test_the_change_curve_is_a_rate_that_sums_to_what_changes(result: Result) -> None:
+    for clip in view_clips(result)[:-1]:
+        assert clip.change is not None
+        for most in (1, 7, 40, 10_000):
+            assert (curve := clip.change_curve(most)) is not None
+            assert len(curve.rates) <= most
+            assert curve.start == clip.change.start
+            assert len(curve.rates) * curve.step >= len(clip.change.curve) * clip.change.step - 1e-9
+            assert curve.total == pytest.approx(float(clip.change.curve.sum()), rel=1e-5)
+        assert (curve := clip.change_curve(10_000)) is not None
+        assert curve.step == clip.change.step
+        assert curve.start <= curve.peak_time <= curve.start + len(curve.rates) * curve.step
+        assert clip.middle == 3.0
+
+
+def test_the_peak_of_the_change_is_not_one_greatest_bin() -> None:
+    rates = np.zeros(100)
+    rates[5], rates[60:70] = 3.0, 1.0
+    assert ChangeCurve(2.0, 0.1, rates).peak_time == pytest.approx(2.0 + 6.5)
+    assert ChangeCurve(2.0, 0.1, np.ones(1)).peak_time == pytest.approx(2.05)
+
+
+def test_a_clip_without_a_profile_has_no_curve(result: Result) -> None:
+    clip = view_clips(result)[-1]
+    assert clip.change is None
+    assert clip.change_curve(100) is None
 
 
 def test_key_frames_are_spread_over_the_clip(result: Result) -> None:
@@ -59,6 +94,7 @@ def with_states(*tracklets: tuple[float, float, int]) -> Result:
     return Result(
         corpus=corpus.without_features(),
         action_chunk=np.array([-1]),
+        action_time=np.full(1, np.nan),
         action_span=np.full((1, 2), np.nan),
         action_scores=np.full(1, np.nan),
         state=state.astype(np.int8),
@@ -70,7 +106,9 @@ def with_states(*tracklets: tuple[float, float, int]) -> Result:
 
 
 def test_tracklets_of_a_state_across_a_short_gap_are_one_interval() -> None:
-    short, long = 2 + MERGE_GAP, 2 + 2 * MERGE_GAP
+    gap = merge_gap(with_states((0, 1, 1)).corpus)
+    assert gap == 0.25, "a detection later, at five a second, and a frame"
+    short, long = 2 + gap, 2 + 2 * gap
     (clip,) = view_clips(with_states((0, 1, 1), (1, 2, 1), (short, 3, 1), (5, 6, 2)))
     assert [(s.label, s.start, s.end) for s in clip.segments()] == [
         ("state_1", 0, 3),
@@ -80,6 +118,14 @@ def test_tracklets_of_a_state_across_a_short_gap_are_one_interval() -> None:
     assert [(s.start, s.end) for s in clip.state_segments(1)] == [(0, 2), (long, 3)]
     (clip,) = view_clips(with_states((0, 4, 1), (1, 2, 1), (4, 5, 1)))
     assert [(s.start, s.end) for s in clip.state_segments(1)] == [(0, 5)], "an inner one ends first"
+
+
+def test_the_gap_that_is_closed_follows_the_length_of_chunks() -> None:
+    result = with_states((0, 0.2, 1), (0.4, 0.6, 1), (0.8, 1, 2))
+    assert len(next(iter(view_clips(result))).state_segments(1)) == 1
+    corpus = replace(result.corpus, info={"ingest": {"chunk_seconds": 0.08}})
+    (clip,) = view_clips(replace(result, corpus=corpus))
+    assert [(s.start, s.end) for s in clip.state_segments(1)] == [(0, 0.2), (0.4, 0.6)]
 
 
 def test_the_terminal_and_the_exports_show_the_same_intervals(result: Result) -> None:

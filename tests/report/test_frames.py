@@ -6,7 +6,14 @@ import cv2
 import numpy as np
 import pytest
 
-from objectstates.report.frames import FramePlan, FrameRequest, encode, mean_crop, read_requests
+from objectstates.report.frames import (
+    WHERE,
+    FramePlan,
+    FrameRequest,
+    encode,
+    mean_crop,
+    read_requests,
+)
 from tests.report.scenes import BLUE, FPS, HEIGHT, ORANGE, WIDTH, draw_video, thing_at
 
 PLAN = FramePlan.of(5)
@@ -39,6 +46,17 @@ def test_frames_are_those_nearest_the_requested_times(video: str) -> None:
         x1, y1, x2, y2 = thing_at(round(image.time * FPS) / FPS)
         inside = decode(image.jpeg)[y1 + 5 : y2 - 5, x1 + 5 : x2 - 5].reshape(-1, 3).mean(axis=0)
         np.testing.assert_allclose(inside, BLUE if time < 3 else ORANGE, atol=25)
+
+
+def test_changed_places_have_a_colour_and_the_others_none(video: str) -> None:
+    where = np.zeros((6, 8), np.uint8)
+    where[:3] = 255
+    images = read_requests({video: [FrameRequest((0, WHERE), 1.0, where=where)]}, PLAN)
+    picture = decode(images.by_moment[0, WHERE].jpeg).astype(int)
+    colourful = picture.max(axis=2) - picture.min(axis=2)
+    assert (colourful[:50] > 80).all()
+    assert (colourful[70:] < 12).all()
+    assert np.abs(np.diff(picture[70:].mean(axis=2), axis=1)).max() > 20, "the object still shows"
 
 
 def test_a_folder_of_images_is_a_video_too(tmp_path: Path) -> None:

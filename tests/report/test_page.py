@@ -95,6 +95,22 @@ def test_without_videos_it_is_still_a_page(tmp_path: Path) -> None:
     assert all(clip["video"] == clip["frames"] == [] for clip in data(text)["clips"])
 
 
+def test_what_changes_is_shown_where_it_is_known(page: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    clips = data(text)["clips"]
+    for number, clip in enumerate(clips):
+        stored = re.search(rf'id="frames-{number}">(.*?)</script>', text, re.S)
+        assert stored is not None
+        known = number < len(clips) - 1
+        assert (clip["change"] is not None) == known
+        assert clip["where"] == (len(clip["frames"]) if known else -1)
+        assert len(stored[1].split()) == len(clip["frames"]) + known
+    assert "curve shows when the picture changes for good" in Reader(text).text
+    other = write_report(make_result(), tmp_path / "a.html").read_text(encoding="utf-8")
+    assert {clip["change"] for clip in data(other)["clips"]} == {None}
+    assert "changes for good" not in Reader(other).text
+
+
 def test_videos_that_have_moved_are_named(result: Result, tmp_path: Path) -> None:
     videos = ("/gone/<b>.mp4", *result.corpus.videos[1:])
     moved = replace(result, corpus=replace(result.corpus, videos=videos))

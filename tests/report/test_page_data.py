@@ -29,6 +29,20 @@ def test_scores_are_there_if_the_action_was_sought() -> None:
     assert len(clip_data(actions, boxes_per_tracklet=3)["scores"]) == 12
 
 
+def test_the_change_curve_is_in_hundredths_of_its_peak(result: Result) -> None:
+    clips = view_clips(result)
+    data = clip_data(clips[0], boxes_per_tracklet=1)["change"]
+    curve = clips[0].change_curve(10_000)
+    assert curve is not None
+    assert max(data["values"]) == 100
+    assert min(data["values"]) >= 0
+    assert len(data["values"]) <= 150
+    total = sum(data["values"]) / 100 * data["peak"] * data["step"]
+    assert total == pytest.approx(data["total"], rel=0.1)
+    assert data["total"] == pytest.approx(curve.total, rel=0.01)
+    assert clip_data(clips[-1], boxes_per_tracklet=1)["change"] is None
+
+
 def test_data_are_plain_and_small(result: Result) -> None:
     clip = view_clips(result)[0]
     data = json.loads(json.dumps(clip_data(clip, boxes_per_tracklet=4), allow_nan=False))

@@ -120,7 +120,8 @@ def listed(clips: list[Combination]) -> tuple[Labels, Floats, Any]:
     for n, clip in enumerate(clips):
         weights[n, : len(clip)] = list(clip.values())
     labellings = [np.array(clip, np.int8).reshape(most, -1).T for clip in padded]
-    return np.concatenate(labellings), weights, np.array([len(clip) for clip in clips])
+    vertices = np.concatenate(labellings).copy(order="C")  # as kernels are compiled for
+    return vertices, weights, np.array([len(clip) for clip in clips])
 
 
 # --- in memory ------------------------------------------------------------------------------------

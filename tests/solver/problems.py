@@ -35,9 +35,10 @@ def all_labellings(start, end, n_states=2, exactly_one=False, forbidden=None):
     return labels[good]
 
 
-def total_cost(labels, costs):
-    """The cost of one labelling, forbidden entries not touched."""
-    return sum(costs[i, k - 1] for i, k in enumerate(labels) if k > 0)
+def total_costs(labellings, costs):
+    """The cost of each labelling (count, m), forbidden entries not touched."""
+    with_none = np.pad(costs, ((0, 0), (1, 0)))
+    return with_none[np.arange(len(costs)), labellings].sum(axis=1)
 
 
 def random_intervals(rng, m, length=6.0, grid=None):

@@ -163,13 +163,13 @@ def test_running_sums_and_convex_combination_stay_true():
 @pytest.mark.parametrize(
     ("slope", "curvature", "limit"),
     [
-        (0, 0, 1),
-        (-1, 2, 1),
-        (-1, 0.5, 1),
-        (-1, 0, 0.7),
-        (-1, -3, 1),
-        (-1e-9, 1, 0.2),
-        (-2, 100, 0.01),
+        (0.0, 0.0, 1.0),
+        (-1.0, 2.0, 1.0),
+        (-1.0, 0.5, 1.0),
+        (-1.0, 0.0, 0.7),
+        (-1.0, -3.0, 1.0),
+        (-1e-9, 1.0, 0.2),
+        (-2.0, 100.0, 0.01),
     ],
 )
 def test_line_search_is_exact(slope, curvature, limit):

@@ -28,6 +28,7 @@ def describe_corpus(corpus: Corpus) -> dict[str, Any]:
         "chunks": len(chunks.start),
         "chunks_per_clip": _range(np.diff(chunks.offsets)),
         "chunk_feature_size": chunks.features.shape[1],
+        **lengths_used(corpus),
         "clip_seconds": _range(_clip_seconds(corpus)),
         "info": corpus.info,
         "cannot_be_labelled": [
@@ -36,6 +37,16 @@ def describe_corpus(corpus: Corpus) -> dict[str, Any]:
         ],
         "missing": _missing(corpus),
     }
+
+
+def lengths_used(corpus: Corpus) -> dict[str, float]:
+    """Median lengths of the tracklets and the chunks that the corpus has, in seconds."""
+    tracklets, chunks = corpus.tracklets, corpus.chunks
+    lengths = {
+        "tracklet_seconds": tracklets.end - tracklets.start,
+        "chunk_seconds": chunks.end - chunks.start,
+    }
+    return {name: round(float(np.median(x)), 3) for name, x in lengths.items() if len(x)}
 
 
 def describe_result(result: Result) -> dict[str, Any]:

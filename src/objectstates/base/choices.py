@@ -17,7 +17,7 @@ ChunkKind = Literal["dense", "paper"]
 TextMethod = Literal["tfidf", "embeddings"]
 
 PAPER = {"nu": 1.0, "time_unit": "second", "labelling": "paper"}
-"""The paper's settings that differ from the defaults."""
+"""The paper's settings of the fit that differ from the defaults."""
 
 DETECTION_THRESHOLD = 0.4
 """Least score of a detection. Low, as in the paper: what is missed is lost to all later stages,
@@ -27,5 +27,16 @@ BOX_CONTEXT = 1.25
 """Factor on the sides of a box before its appearance or motion is described: the surroundings help
 to separate states; more of them would include too much of the arm that reaches."""
 
-CHUNK_SECONDS = 0.4  # length of a chunk, the paper's 10 frames at 25 per second
-TRACKLET_SECONDS = 1.0  # approximate length of a tracklet, the paper's
+CHUNK_SECONDS = 0.4
+"""Length of a chunk, the paper's 10 frames at 25 per second, for clips of about 15 s."""
+
+TRACKLET_SECONDS = 1.0
+"""Approximate length of a tracklet, the paper's; ``ingest/time_scale.py`` has those of others."""
+
+PAPER_INGEST = {
+    "chunks": "paper",
+    "change_columns": False,
+    "tracklet_seconds": TRACKLET_SECONDS,
+    "chunk_seconds": CHUNK_SECONDS,
+}
+"""The paper's settings of ingest that differ from the defaults."""

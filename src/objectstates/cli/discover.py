@@ -84,12 +84,17 @@ class Terminal:
         warn_of_problems(report)
 
     def finished(self, result: Result, reused: Mapping[str, bool]) -> None:
-        from objectstates.app.inspection import describe_beside_baselines, describe_clips
+        from objectstates.app.inspection import (
+            describe_beside_baselines,
+            describe_clips,
+            lengths_used,
+        )
 
         reused = {"ingest": self.ingest.observed == 0, **reused}
         self.reused = sorted(name for name, is_reused in reused.items() if is_reused)
         self.result, self.clips = result, describe_clips(result)
         self.precision = describe_beside_baselines(result, self.corpus)
+        self.lengths = lengths_used(self.corpus)
 
     def show(self, json: bool) -> None:
         """Print the outcome as JSON or as tables."""
@@ -102,6 +107,9 @@ class Terminal:
             print(f"outlier clips, not learned from: {', '.join(outliers)}")
         if self.precision:
             print_table(_precision_table(self.precision))
+        if self.lengths:
+            of = (f"{name.split('_')[0]}s of {n:g} s" for name, n in self.lengths.items())
+            print(f"median lengths: {', '.join(of)}")
         if "duality_gap" in summary:
             print(certificate(summary))
         if "reduced" in summary:
@@ -112,6 +120,7 @@ class Terminal:
         return {
             "clips": self.clips,
             "precision": self.precision,
+            **self.lengths,
             "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
             "set_aside": [{"clip": s.clip, "reason": s.reason} for s in self.result.set_aside],
             "failed": [f"{clip}: {reason}" for clip, reason in self.ingest.failed],

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from objectstates.base.choices import (
     BOX_CONTEXT,
     DETECTION_THRESHOLD,
-    TRACKLET_SECONDS,
     ChunkKind,
 )
 from objectstates.cli.options import (
@@ -23,6 +22,7 @@ from objectstates.cli.options import (
     Videos,
     cluster_address,
     flag,
+    seconds,
 )
 from objectstates.cli.output import complain, show
 from objectstates.cli.progress import ingest_bar
@@ -52,9 +52,19 @@ def ingest(
     chunks: Annotated[
         ChunkKind, flag("Dense descriptors, or the paper's bags of words.")
     ] = "dense",
+    change_columns: Annotated[
+        bool,
+        flag(
+            "Add the change profile to dense descriptors.", "--change-columns/--no-change-columns"
+        ),
+    ] = True,
     tracklet_seconds: Annotated[
-        float, flag("Approximate length of a tracklet.")
-    ] = TRACKLET_SECONDS,
+        Any,
+        seconds("Approximate length of a tracklet. auto: by the length of the clips."),
+    ] = "auto",
+    chunk_seconds: Annotated[
+        Any, seconds("Length of a chunk. auto: two fifths of a tracklet.")
+    ] = "auto",
     context: Annotated[float, flag("Enlarge boxes by this factor.")] = BOX_CONTEXT,
     max_side: Annotated[int, flag("Scale longer frame sides down to these pixels.")] = 480,
     image_fps: Annotated[float, flag("Frame rate of folders of images.")] = 25.0,
@@ -72,6 +82,7 @@ def ingest(
 ) -> None:
     """Turn videos into a corpus, the input of fit."""
     from objectstates.app.discover import ingest_means, settings_from
+    from objectstates.app.inspection import lengths_used
     from objectstates.data.corpus import Corpus
     from objectstates.data.corpus_io import ARTEFACT
     from objectstates.ingest.pipeline import ingest_to, settings_of
@@ -98,6 +109,7 @@ def ingest(
             "clips": len(corpus),
             "tracklets": len(corpus.tracklets.start),
             "chunks": len(corpus.chunks.start),
+            **lengths_used(corpus),
             "frames": report.frames,
             "observed": report.observed,
             "from_cache": report.kept,

@@ -15,6 +15,21 @@ def flag(text: str, *names: str) -> Any:
     return typer.Option(*names, help=text)
 
 
+def seconds_or_auto(value: str | float) -> str | float:
+    """The value of an option that is a number of seconds or the word auto."""
+    if value == "auto":
+        return "auto"
+    try:
+        return float(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is neither a number of seconds nor auto") from None
+
+
+def seconds(text: str) -> Any:
+    """An option with this help text: a number of seconds, or auto."""
+    return typer.Option(parser=seconds_or_auto, metavar="SECONDS|auto", help=text)
+
+
 Videos = Annotated[
     list[Path] | None, typer.Argument(help="Video files, folders, or CSV lists of clips.")
 ]

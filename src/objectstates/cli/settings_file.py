@@ -22,8 +22,9 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import typer
 from typer.models import OptionInfo, ParameterInfo
 
-from objectstates.base.choices import PAPER
+from objectstates.base.choices import PAPER, PAPER_INGEST
 from objectstates.base.errors import ConfigurationError
+from objectstates.cli.options import seconds_or_auto
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -40,6 +41,7 @@ class Setting:
     key : the flag's name, with underscores.
     parameter : its name in the command's function.
     choices : the allowed values, if they are enumerated.
+    words : values allowed beside those of the kind.
     """
 
     key: str
@@ -48,6 +50,7 @@ class Setting:
     choices: tuple[str, ...]
     default: Any
     help: str
+    words: tuple[str, ...] = ()
 
     def check(self, value: object) -> str | None:
         """The error in a value from a file, or None."""
@@ -56,7 +59,10 @@ class Setting:
         numeric = self.kind is float and type(value) is int
         if numeric or type(value) is (self.kind if self.kind in _WORDS else str):
             return None
-        return f"must be {_WORDS.get(self.kind, 'text in quotes')}"
+        if value in self.words:
+            return None
+        expected = [_WORDS.get(self.kind, "text in quotes"), *(f'"{w}"' for w in self.words)]
+        return f"must be {' or '.join(expected)}"
 
 
 def options_of(command: Callable[..., Any]) -> dict[str, Parameter]:
@@ -118,7 +124,9 @@ def describe(parameter: Parameter) -> Setting:
     named = [str(d) for d in (info.default, *(info.param_decls or ())) if d is not ...]
     flag = next((n for n in named if n.startswith("--")), f"--{parameter.name}").split("/")[0]
     kind = get_args(parameter.annotation)[0]
-    if get_origin(kind) in (Union, UnionType):
+    if info.parser is seconds_or_auto:
+        kind = float
+    elif get_origin(kind) in (Union, UnionType):
         kind = next(k for k in get_args(kind) if k is not NoneType)
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     return Setting(
@@ -128,6 +136,7 @@ def describe(parameter: Parameter) -> Setting:
         tuple(map(str, choices)),
         None if parameter.default in (Parameter.empty, ...) else parameter.default,
         info.help or "",
+        ("auto",) if info.parser is seconds_or_auto else (),
     )
 
 
@@ -249,7 +258,7 @@ def _use_file(context: typer.Context, path: Path | None) -> Path | None:
 
 def _use_paper(context: typer.Context, wanted: bool) -> bool:
     if wanted:
-        context.default_map = {**(context.default_map or {}), **PAPER, "chunks": "paper"}
+        context.default_map = {**(context.default_map or {}), **PAPER, **PAPER_INGEST}
     return wanted
 
 

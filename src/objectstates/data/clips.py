@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 FeatureVector = npt.NDArray[np.float32]
 
+MAX_WHERE_WIDTH = 40  # pixels of `ChangeProfile.where`: about 1 kB per clip
+
 
 class TrackletLabel(IntEnum):
     """Ground truth of a tracklet."""
@@ -74,11 +76,28 @@ class Chunk:
     label: bool | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class ChangeProfile:
+    """When and where a clip changes for good (``features/change_profile.py``).
+
+    start : seconds of the video at which the first bin starts. ``step`` : seconds per bin.
+    curve : (n,) share of the picture that changes for good within each bin, 0 or more.
+    where : (h, w) from 0 (unchanged) to 255 (changed), at most `MAX_WHERE_WIDTH` pixels wide; its
+        field of view is that of the clip's middle frame, at ``(start + end) / 2`` of the clip.
+    """
+
+    start: float
+    step: float
+    curve: npt.NDArray[np.float32]
+    where: npt.NDArray[np.uint8]
+
+
 @dataclass(frozen=True, slots=True)
 class Clip:
     """A video, or a span of one, in which one manipulation happens once.
 
     video : path of its file, if any. ``start`` and ``end`` are its span in the video.
+    change : when and where it changes for good, if known.
     """
 
     id: str
@@ -87,3 +106,4 @@ class Clip:
     video: str | None = None
     start: float | None = None
     end: float | None = None
+    change: ChangeProfile | None = field(default=None, repr=False)

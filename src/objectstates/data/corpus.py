@@ -5,13 +5,17 @@ needs; ``corpus[i]`` gives one clip as plain objects. On disk it is a folder::
 
     corpus.json         format version, names and sizes of the features, free-form information
     arrays.npz          what else the features are made with, such as codebooks; optional
-    clips.parquet       clip, video, start, end
+    clips.parquet       clip, video, start, end, change_start, change_step, change, change_where,
+                        change_where_width
     tracklets.parquet   clip, start, end, time, score, allowed_1, allowed_2, label, boxes, feature
     chunks.parquet      clip, start, end, time, allowed, label, feature
 
 The rows of a clip are contiguous, in the order of ``clips.parquet``; features are fixed-size lists
 of float32. ``time``, ``score``, ``allowed*``, ``label`` and ``boxes`` are optional, and so is
-``feature`` if the header gives its size as 0: such a corpus can be shown but not learned on.
+``feature`` if the header gives its size as 0: such a corpus can be shown but not learned on. The
+columns ``change*`` are the clips' `ChangeProfile`, null where it is not known, and absent if it is
+known of no clip: ``change`` is its curve, a list of float32; ``change_where`` its picture row by
+row, a list of uint8, with ``change_where_width`` pixels to a row.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import CorpusError
-from objectstates.data.clips import Box, Chunk, Clip, Tracklet, TrackletLabel
+from objectstates.data.clips import Box, ChangeProfile, Chunk, Clip, Tracklet, TrackletLabel
 from objectstates.data.corpus_io import read_tables, write_tables
 from objectstates.data.corpus_tables import (
     UNKNOWN,
@@ -78,6 +82,7 @@ class Corpus(CorpusTables):
         chunk_allowed: npt.ArrayLike | None = None,
         chunk_label: npt.ArrayLike | None = None,
         videos: Sequence[str | None] | None = None,
+        changes: Sequence[ChangeProfile | None] | None = None,
         info: dict[str, Any] | None = None,
     ) -> Corpus:
         """Build a corpus from columns, clips one after another.
@@ -85,7 +90,7 @@ class Corpus(CorpusTables):
         ``tracklets_per_clip`` and ``chunks_per_clip`` (N,) are the numbers of rows of each clip.
         Times are seconds; rows of a clip are sorted by start. Features (M, d) and (T, d) become
         float32. Defaults: a time is the middle of its interval, a score is 1, everything is
-        allowed, and labels are unknown (:data:`UNKNOWN`).
+        allowed, and labels (:data:`UNKNOWN`) and changes (None) are unknown.
 
         >>> corpus = Corpus.from_arrays(
         ...     tracklets_per_clip=[2], tracklet_start=[0, 2], tracklet_end=[1, 3],
@@ -122,7 +127,15 @@ class Corpus(CorpusTables):
         )
         no_value = (None,) * n_clips
         of_videos = no_value if videos is None else tuple(videos)
-        return cls(tuple(clip_ids), tracklets, chunks, of_videos, no_value, info or {})
+        return cls(
+            tuple(clip_ids),
+            tracklets,
+            chunks,
+            of_videos,
+            no_value,
+            info or {},
+            changes=no_value if changes is None else tuple(changes),
+        )
 
     @classmethod
     def from_clips(
@@ -138,6 +151,7 @@ class Corpus(CorpusTables):
         corpus = cls.from_arrays(
             clip_ids=[clip.id for clip in clips],
             videos=[clip.video for clip in clips],
+            changes=[clip.change for clip in clips],
             info=info,
             tracklets_per_clip=[len(clip.tracklets) for clip in clips],
             tracklet_start=[x.start for x in tracklets],
@@ -193,6 +207,7 @@ class Corpus(CorpusTables):
             video=self.videos[n],
             start=None if span is None else span[0],
             end=None if span is None else span[1],
+            change=self.changes[n],
         )
 
     def tracklet_rows(self, n: int) -> range:
@@ -219,6 +234,7 @@ class Corpus(CorpusTables):
             tuple(self.spans[n] for n in clips),
             self.info,
             self.arrays,
+            tuple(self.changes[n] for n in clips),
         )
 
     def with_features(
@@ -234,7 +250,7 @@ class Corpus(CorpusTables):
         return replace(self, tracklets=of_tracklets, chunks=of_chunks)
 
     def without_features(self) -> Corpus:
-        """The same clips with features of size 0; times, boxes, scores and labels stay."""
+        """The same clips with features of size 0; times, boxes, scores, changes, labels stay."""
         n_tracklets, n_chunks = len(self.tracklets.start), len(self.chunks.start)
         stripped = self.with_features(
             tracklets=np.empty((n_tracklets, 0)), chunks=np.empty((n_chunks, 0))

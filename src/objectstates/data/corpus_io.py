@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from objectstates.base.errors import CorpusError
 from objectstates.base.storage import Artefact
+from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus_tables import (
     UNKNOWN,
     Array,
@@ -39,6 +40,7 @@ ARRAYS = "arrays.npz"
 _MAX_GROUP_ROWS = 256  # writers and readers hold a few row groups beside the corpus
 _GROUP_BYTES = 2 << 20  # of features per row group; writing one needs about ten times as much
 _PAGE_BYTES = 1 << 16  # of a data page; the writer buffers several
+_CURVE, _WHERE = pa.list_(pa.float32()), pa.list_(pa.uint8())  # of a `ChangeProfile`
 _BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
 
 
@@ -98,6 +100,7 @@ def write_with_features(
             "video": pa.array(corpus.videos, pa.string()),
             "start": pa.array([s and s[0] for s in corpus.spans], pa.float64()),
             "end": pa.array([s and s[1] for s in corpus.spans], pa.float64()),
+            **_change_columns(corpus.changes),
         }
         pq.write_table(pa.table(clips), folder / "clips.parquet")
         boxes = pa.StructArray.from_arrays(
@@ -116,6 +119,19 @@ def write_with_features(
         _write(folder / "chunks.parquet", corpus, chunks, of_chunks, {
             "allowed": pa.array(chunks.allowed),
         })  # fmt: skip
+
+
+def _change_columns(changes: tuple[ChangeProfile | None, ...]) -> dict[str, Any]:
+    if not any(changes):
+        return {}
+    columns: dict[str, tuple[Any, list[Any]]] = {
+        "change_start": (pa.float64(), [c and c.start for c in changes]),
+        "change_step": (pa.float64(), [c and c.step for c in changes]),
+        "change": (_CURVE, [c and c.curve for c in changes]),
+        "change_where": (_WHERE, [c and c.where.ravel() for c in changes]),
+        "change_where_width": (pa.int32(), [c and c.where.shape[1] for c in changes]),
+    }
+    return {name: pa.array(values, kind) for name, (kind, values) in columns.items()}
 
 
 def _write(
@@ -177,13 +193,14 @@ def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool
     with _Table(path / "clips.parquet") as clips:
         ids = clips.required("clip").to_pylist()
         videos, starts, ends = (clips.optional(name) for name in ("video", "start", "end"))
+        changes = _read_changes(clips, ids)
     spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
     with _Table(path / "tracklets.parquet") as table:
         tracklets = _read_tracklets(table, ids, features and _has_features(header, "tracklets"))
     with _Table(path / "chunks.parquet") as table:
         chunks = _read_chunks(table, ids, features and _has_features(header, "chunks"))
     info, arrays = header.get("info") or {}, _read_arrays(path / ARRAYS)
-    return kind(tuple(ids), tracklets, chunks, tuple(videos), tuple(spans), info, arrays)
+    return kind(tuple(ids), tracklets, chunks, tuple(videos), tuple(spans), info, arrays, changes)
 
 
 class StoredFeatures:
@@ -217,6 +234,30 @@ class StoredFeatures:
                 "or infinite): correct or drop it"
             )
         return rows
+
+
+def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, ...]:
+    names = ("change_start", "change_step", "change_where_width")
+    starts, steps, widths = (clips.optional(name) for name in names)
+    curves, pictures = clips.lists("change", _CURVE), clips.lists("change_where", _WHERE)
+    changes: list[ChangeProfile | None] = []
+    for row in zip(ids, starts, steps, curves, pictures, widths, strict=True):
+        clip_id, start, step, curve, pixels, width = row
+        missing = [value is None for value in row[1:]]
+        if all(missing):
+            changes.append(None)
+            continue
+        if any(missing):
+            raise CorpusError(
+                f"{clips.path}: clip {clip_id!r} has some of the columns change* but not all"
+            )
+        if width < 1 or len(pixels) % width:
+            raise CorpusError(
+                f"{clips.path}: clip {clip_id!r} has {len(pixels)} pixels of change_where, which "
+                f"are no rows of change_where_width {width}"
+            )
+        changes.append(ChangeProfile(float(start), float(step), curve, pixels.reshape(-1, width)))
+    return tuple(changes)
 
 
 def _read_arrays(path: Path) -> dict[str, Array]:
@@ -362,6 +403,23 @@ class _Table:
         rows = lists.flatten()
         columns = [rows.field(field.name).to_numpy(zero_copy_only=False) for field in _BOX]
         return np.stack(columns, axis=1).astype(np.float64), offsets_of(counts)
+
+    def lists(self, name: str, kind: Any) -> list[Array | None]:
+        """A column of lists as arrays; None where there is none."""
+        column = self.column(name)
+        if column is None or not self.n_rows:
+            return [None] * self.n_rows
+        try:
+            lists = column.cast(kind).combine_chunks()
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise CorpusError(
+                f"{self.path}: column {name} must be lists of {kind.value_type}"
+            ) from problem
+        values = lists.flatten().to_numpy(zero_copy_only=False)
+        first = offsets_of(lists.value_lengths().fill_null(0).to_numpy())
+        known = lists.is_valid().to_pylist()
+        pieces = np.split(values, first[1:-1])
+        return [piece if ok else None for piece, ok in zip(pieces, known, strict=True)]
 
     def features(self) -> Array:
         """The features (n, d) as float32, copied in batches, so they are in memory once."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import CorpusError
+from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile
 
 UNKNOWN = -1  # label of a row without ground truth
 
@@ -62,6 +63,8 @@ class CorpusTables:
 
     spans : start and end of each clip in its video, in seconds.
     info : free-form, JSON only. ``arrays`` : what else features are made with, e.g. codebooks.
+    changes : when and where each clip changes for good, None where that is not known; empty for
+        a corpus in which it is known of no clip, and then completed with None.
     """
 
     clip_ids: tuple[str, ...]
@@ -71,8 +74,11 @@ class CorpusTables:
     spans: tuple[tuple[float, float] | None, ...]
     info: dict[str, Any]
     arrays: dict[str, Array] = field(default_factory=dict)
+    changes: tuple[ChangeProfile | None, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.changes:
+            object.__setattr__(self, "changes", (None,) * len(self.clip_ids))
         _validate(self)
 
     def __len__(self) -> int:
@@ -127,6 +133,7 @@ def _validate(corpus: CorpusTables) -> None:
             raise CorpusError(f"clip {clip_id!r}: video {video!r} is not a string")
         if span is not None and not -np.inf < span[0] < span[1] < np.inf:
             raise CorpusError(f"clip {clip_id!r}: its span {span} must end after it starts")
+    _validate_changes(corpus)
     tables: tuple[Tracklets | Chunks, ...] = corpus.tracklets, corpus.chunks
     for table in tables:
         _validate_lengths(table, len(ids))
@@ -140,6 +147,36 @@ def _validate(corpus: CorpusTables) -> None:
     score = corpus.tracklets.score
     outside = ~((score >= 0) & (score <= 1))
     _raise_for(corpus.tracklets, ids, outside, "score", score, "must lie between 0 and 1")
+
+
+def _validate_changes(corpus: CorpusTables) -> None:
+    if len(corpus.changes) != len(corpus):
+        raise CorpusError(
+            f"`changes` has {len(corpus.changes)} change profiles for {len(corpus)} clips: there "
+            "must be one (or None) per clip"
+        )
+    for clip_id, change in zip(corpus.clip_ids, corpus.changes, strict=True):
+        problem = None if change is None else _change_problem(change)
+        if problem is not None:
+            raise CorpusError(f"clip {clip_id!r}, change profile: {problem}")
+
+
+def _change_problem(change: ChangeProfile) -> str | None:
+    """What is wrong with a profile; None if nothing is."""
+    curve, where = change.curve, change.where
+    if not np.isfinite(change.start):
+        return f"start {change.start:g} must be finite"
+    if not 0 < change.step < np.inf:
+        return f"step {change.step:g} must be a number of seconds above 0"
+    if curve.dtype != np.float32 or curve.ndim != 1 or not len(curve):
+        return f"curve must be float32 of shape (n,), not {curve.dtype} of {curve.shape}"
+    if not (np.isfinite(curve) & (curve >= 0)).all():
+        return "curve must have finite values of 0 or more"
+    if where.dtype != np.uint8 or where.ndim != 2 or not where.size:
+        return f"where must be uint8 of shape (h, w), not {where.dtype} of {where.shape}"
+    if where.shape[1] > MAX_WHERE_WIDTH:
+        return f"where is {where.shape[1]} pixels wide: at most {MAX_WHERE_WIDTH} are allowed"
+    return None
 
 
 def _is_text(name: Any) -> bool:

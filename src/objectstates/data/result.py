@@ -81,9 +81,9 @@ class Result:
 
     Arrays follow the rows of ``corpus``: the N clips that took part, with M tracklets and T chunks
     in all, without features. If only states were sought, ``action_chunk`` is -1 and the action's
-    span and scores are NaN; if only the action was, states are 0 and their scores NaN. ``skipped``
-    clips are not in the corpus. ``set_aside`` are the outlier clips: they are in the corpus, but
-    were not learned from, and their labels are predictions.
+    time, span and scores are NaN; if only the action was, states are 0 and their scores NaN.
+    ``skipped`` clips are not in the corpus. ``set_aside`` are the outlier clips: they are in the
+    corpus, but were not learned from, and their labels are predictions.
 
     >>> from objectstates import JointDiscovery
     >>> from objectstates.data.synthetic import synthetic_corpus
@@ -96,6 +96,7 @@ class Result:
 
     corpus: Corpus
     action_chunk: Array  # (N,) index within the clip
+    action_time: Array  # (N,) the moment of the change where it is known, else the chunk's time
     action_span: Array  # (N, 2) start and end, in seconds
     action_scores: Array  # (T,)
     state: Array  # (M,) 0, 1 or 2
@@ -155,11 +156,6 @@ class Result:
     def tracklet_index(self) -> Array:
         """(M,) index of each tracklet within its clip."""
         return np.arange(len(self.state)) - self.corpus.tracklets.offsets[self.tracklet_clip]
-
-    @property
-    def action_time(self) -> Array:
-        """(N,) time of the action in seconds; NaN if no action was sought."""
-        return self._at_action(self.corpus.chunks.time)
 
     @property
     def action_score(self) -> Array:
@@ -245,6 +241,7 @@ class Result:
             result = cls(
                 corpus=Corpus.load(folder / "corpus"),
                 action_chunk=_column(clips, "action_chunk", -1).astype(np.int64),
+                action_time=_column(clips, "action_time", np.nan),
                 action_span=np.stack(span, axis=1),
                 action_scores=_column(chunks, "score", np.nan),
                 state=_column(tracklets, "state", 0).astype(np.int8),

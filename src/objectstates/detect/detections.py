@@ -95,6 +95,14 @@ class FrameDetector:
 
 
 @runtime_checkable
+class SparseDetector(Detector, Protocol):
+    """A detector that has been run on some frames only, such as boxes from a file."""
+
+    def was_run_on(self, frame: Frame, /) -> bool:
+        """Whether no detection in this frame means that there is no object."""
+
+
+@runtime_checkable
 class SharedNetworkDetector(Detector, Protocol):
     """A detector that may run the same network as the backbone."""
 

@@ -3,6 +3,7 @@
 ``box_file_formats.py`` describes the formats. Videos are matched by the end of their paths: the
 file's name must be the same, and of several the one with most folders in common is taken. Frames
 are matched by time: a frame gets the boxes of the nearest time, if that is within half a frame.
+Where boxes are of every n-th frame only, the others count as not looked at.
 Boxes are in pixels of the upright video at its full size, or of an image of the stated size.
 """
 
@@ -119,6 +120,8 @@ class ClipBoxes(FrameDetector):
     starts : (m + 1,) index of the first box of each time.
     boxes, scores : (n, 4), (n,) in pixels of the video.
     tolerance : largest difference in seconds from a frame's time.
+    spacing : seconds between frames that were looked at, typically; others have no boxes because
+        nobody looked.
     """
 
     times: npt.NDArray[np.float64]
@@ -127,6 +130,7 @@ class ClipBoxes(FrameDetector):
     scores: npt.NDArray[np.float32]
     tolerance: float
     threshold: float
+    spacing: float
 
     @property
     def fingerprint(self) -> str:
@@ -138,11 +142,25 @@ class ClipBoxes(FrameDetector):
     def detect(self, frames: Sequence[Frame]) -> list[Detections]:
         return [self._at(frame) for frame in frames]
 
-    def _at(self, frame: Frame) -> Detections:
+    def was_run_on(self, frame: Frame) -> bool:
+        """Whether the frame has boxes, or is one that would have: frames at equal distances."""
+        if self._nearest(frame) is not None or self.spacing <= 3 * self.tolerance:
+            return True
+        place = (frame.time - self.times[0]) / self.spacing
+        return bool(abs(place - round(place)) * self.spacing <= self.tolerance)
+
+    def _nearest(self, frame: Frame) -> int | None:
+        """Index of the time that is the frame's."""
         after = int(np.searchsorted(self.times, frame.time))
         near = range(max(0, after - 1), min(len(self.times), after + 1))
         nearest = min(near, key=lambda m: abs(self.times[m] - frame.time), default=None)
         if nearest is None or abs(self.times[nearest] - frame.time) > self.tolerance:
+            return None
+        return nearest
+
+    def _at(self, frame: Frame) -> Detections:
+        nearest = self._nearest(frame)
+        if nearest is None:
             return Detections.none()
         part = slice(self.starts[nearest], self.starts[nearest + 1])
         boxes = np.divide(self.boxes[part], frame.scale * 2, dtype=np.float32)
@@ -169,6 +187,7 @@ def _clip_boxes(rows: Sequence[BoxRow], video: VideoInfo, threshold: float) -> C
         scores=score[order].astype(np.float32),
         tolerance=0.5 / video.fps + 1e-6,
         threshold=threshold,
+        spacing=float(np.median(np.diff(distinct))) if len(distinct) > 1 else 0.0,
     )
 
 

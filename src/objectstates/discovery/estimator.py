@@ -31,7 +31,7 @@ from objectstates.discovery.in_memory import Pose, Weights, check_features, pose
 from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
 from objectstates.discovery.out_of_core import Workers, pose_out_of_core, stored_features
 from objectstates.discovery.outlier_clips import discover_without_outliers
-from objectstates.discovery.prediction import check_sizes, predict
+from objectstates.discovery.prediction import check_lengths, check_sizes, predict
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
 
@@ -55,7 +55,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         tracklet i costs ``detection_weight * (1 - score_i) / M``.
     labelling : "held_out" labels all tracklets with high leave-one-clip-out scores, and gives the
         action an extent; "paper" keeps the rounding of lowest objective, which labels about one
-        tracklet per state and clip. The action's chunk is the same.
+        tracklet per state and clip, and the action's chunk.
     reject : "auto" does not learn from outlier clips, such as clips that do not show the action.
         They are labelled by prediction, and listed in ``set_aside_``.
     constraint : each state labels "at_least_one" tracklet of a clip, or "exactly_one".
@@ -259,6 +259,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         clock = Stopwatch()
         fitted = JointDiscovery(**self.result_.settings)  # parameters may have been set since
         check_sizes(corpus, self.result_.classifiers)
+        check_lengths(corpus, self.result_.corpus)
         formulation = fitted._formulation
         skipped, kept = formulation.leave_out_infeasible(corpus, fitted.on_infeasible)
         found = predict(self.result_, kept, formulation)

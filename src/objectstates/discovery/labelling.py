@@ -2,7 +2,8 @@
 
 The paper's rounding chooses the action's chunk and the highest-scoring tracklets of each state.
 "held_out" starts from it: leave-one-clip-out scores label all tracklets that look like those, and
-give the action an extent (``solver/held_out.py``).
+give the action an extent (``solver/held_out.py``). Where the change profile of the clip is known,
+it gives the moment of the action and its extent instead (``action_moment.py``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from objectstates.base.choices import SideName
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Classifier
+from objectstates.discovery.action_moment import moment_and_extent
 from objectstates.solver.frank_wolfe import Learned, Rounding
 from objectstates.solver.held_out import action_extent, common_scale, states_alone, states_around
 from objectstates.solver.oracle import Constraints
@@ -28,13 +30,14 @@ class Labelling:
     """Labels of all rows and the scores behind them; a side that was not sought has no rows.
 
     action : (T,) 0/1, ``action_scores`` (T, 1). state : (M,) 0/1/2, ``state_scores`` (M, 2).
-    action_span : (N, 2) seconds, NaN where no action was sought.
+    action_time : (N,) and ``action_span`` (N, 2) in seconds, NaN where no action was sought.
     """
 
     action: Array
     state: Array
     action_scores: Array
     state_scores: Array
+    action_time: Array
     action_span: Array
 
 
@@ -42,11 +45,11 @@ def label_as_rounded(
     corpus: Corpus, action: Array, state: Array, action_scores: Array, state_scores: Array
 ) -> Labelling:
     """The labels of a rounding: the action lasts as long as its chunk."""
-    span = np.full((len(corpus), 2), np.nan)
+    times = _unknown_times(corpus)
     if len(action):
-        rows = np.flatnonzero(action)
-        span = np.stack([corpus.chunks.start[rows], corpus.chunks.end[rows]], axis=1)
-    return Labelling(action, state, action_scores, state_scores, span)
+        rows, chunks = np.flatnonzero(action), corpus.chunks
+        times = chunks.time[rows], np.stack([chunks.start[rows], chunks.end[rows]], axis=1)
+    return Labelling(action, state, action_scores, state_scores, *times)
 
 
 def label_by_rounding(
@@ -75,18 +78,62 @@ def label_alike(
     worth = found.state_scores - DOUBT * doubt[: len(found.state_scores), None]
     if not len(found.action):
         return replace(found, state=states_alone(state, worth))
-    rows = np.flatnonzero(found.action)
-    chunks = corpus.chunks
+    rows, chunks, table = np.flatnonzero(found.action), corpus.chunks, corpus.tracklets
     extent = action_extent(found.action_scores[:, 0], rows, chunks.offsets)
-    found = replace(found, action_span=_seconds(corpus, extent))
-    if not len(found.state):
-        return found
-    # A chunk's features cover more than its own interval: states keep a distance of one chunk.
-    extent[:, 0] = np.maximum(extent[:, 0] - 1, chunks.offsets[:-1])
-    extent[:, 1] = np.minimum(extent[:, 1] + 1, chunks.offsets[1:])
-    table, span = corpus.tracklets, _seconds(corpus, extent)
-    labels = states_around(state, worth, table.start, table.end, chunks.time[rows], span)
-    return replace(found, state=labels)
+    time, span = _sharpened(corpus, rows, _seconds(corpus, extent))
+    state_labels = found.state
+    if len(found.state):
+        # A chunk's features cover more than its own interval: states keep a distance of one chunk.
+        margin = (chunks.end - chunks.start)[rows][:, None] * np.array([-1, 1])
+        state_labels = states_around(state, worth, table.start, table.end, time, span + margin)
+        span = _between_states(corpus, state_labels, time, span)
+    action = _chunks_at(corpus, rows, time)
+    return replace(found, action=action, state=state_labels, action_time=time, action_span=span)
+
+
+def _sharpened(corpus: Corpus, rows: Array, extent: Array) -> tuple[Array, Array]:
+    """Time (N,) and span (N, 2) of the action in seconds.
+
+    Those of the change near the action's chunk where it is known, at least as long as a chunk;
+    elsewhere the chunk's time and its ``extent``.
+    """
+    chunks = corpus.chunks
+    time, span = chunks.time[rows].copy(), extent.copy()
+    for n, (row, profile) in enumerate(zip(rows, corpus.changes, strict=True)):
+        start, end = float(chunks.start[row]), float(chunks.end[row])
+        found = None if profile is None else moment_and_extent(profile, start, end)
+        if found is None:
+            continue
+        time[n], (first, last) = found
+        half, clip = (end - start) / 2, corpus.chunk_rows(n)
+        span[n, 0] = max(min(first, time[n] - half), chunks.start[clip[0]])
+        span[n, 1] = min(max(last, time[n] + half), chunks.end[clip[-1]])
+    return time, span
+
+
+def _chunks_at(corpus: Corpus, rows: Array, time: Array) -> Array:
+    """(T,) 0/1 labels of the chunks at ``time`` (N,), instead of ``rows`` where it was sharpened.
+
+    A chunk in which the action is not allowed is not labelled.
+    """
+    chunks, action = corpus.chunks, np.zeros(len(corpus.chunks.start), np.int8)
+    for n, row in enumerate(rows):
+        clip = corpus.chunk_rows(n)
+        at = np.searchsorted(chunks.start[clip.start : clip.stop], time[n], side="right") - 1
+        at = clip[max(at, 0)]
+        action[at if time[n] != chunks.time[row] and chunks.allowed[at] else row] = 1
+    return action
+
+
+def _between_states(corpus: Corpus, state: Array, time: Array, span: Array) -> Array:
+    """The span (N, 2) without the time of tracklets that have a state; ``time`` stays within."""
+    table = corpus.tracklets
+    owner = np.repeat(np.arange(len(corpus)), np.diff(table.offsets))
+    start, end = span.T.copy()
+    before, after = state == 1, state == 2
+    np.maximum.at(start, owner[before], table.end[before])
+    np.minimum.at(end, owner[after], table.start[after])
+    return np.stack([np.minimum(start, time), np.maximum(end, time)], axis=1)
 
 
 def _seconds(corpus: Corpus, extent: Array) -> Array:
@@ -94,6 +141,11 @@ def _seconds(corpus: Corpus, extent: Array) -> Array:
     return np.stack(
         [corpus.chunks.start[extent[:, 0]], corpus.chunks.end[extent[:, 1] - 1]], axis=1
     )
+
+
+def _unknown_times(corpus: Corpus) -> tuple[Array, Array]:
+    """Time and span of the action where none was sought."""
+    return np.full(len(corpus), np.nan), np.full((len(corpus), 2), np.nan)
 
 
 def detection_scale(corpus: Corpus) -> float:
@@ -115,11 +167,12 @@ def label_held_out(
     scored as the clips here are. ``constraints`` are the states'.
     """
     action_side = _HeldOut(learn, "action", action, corpus.chunks.offsets)
-    span = np.full((len(corpus), 2), np.nan)
     scale = detection_scale(corpus)
     for _ in range(ROUNDS):
         state_side = _HeldOut(learn, "state", state, corpus.tracklets.offsets)
-        found = Labelling(action, state, action_side.scores, state_side.scores, span)
+        found = Labelling(
+            action, state, action_side.scores, state_side.scores, *_unknown_times(corpus)
+        )
         found = label_alike(corpus, found, constraints, scale)
         state = found.state
     sides: dict[SideName, _HeldOut] = {"action": action_side, "state": state_side}

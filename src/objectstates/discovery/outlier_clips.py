@@ -98,6 +98,7 @@ def _merge(corpus: Corpus, kept: Array, found: Result, rest: Array, predict: Pre
     columns: dict[str, Any] = {}
     for name, offsets in (
         ("action_chunk", np.arange(len(corpus) + 1)),
+        ("action_time", np.arange(len(corpus) + 1)),
         ("action_span", np.arange(len(corpus) + 1)),
         ("action_scores", corpus.chunks.offsets),
         ("state", corpus.tracklets.offsets),

@@ -37,6 +37,20 @@ def _scores(classifier: Classifier | None, features: Array, n_states: int) -> tu
     return classifier.n_rows, classifier.scores(features)
 
 
+def check_lengths(corpus: Corpus, learned_on: Corpus) -> None:
+    """Raise if ingest made tracklets or chunks of other lengths than the classifiers know."""
+    made, known = (c.info.get("ingest") for c in (corpus, learned_on))
+    if not (isinstance(made, dict) and isinstance(known, dict)):
+        return
+    for name in ("tracklet", "chunk"):
+        found, expected = (facts.get(f"{name}_seconds") for facts in (made, known))
+        if found is not None and expected is not None and found != expected:
+            raise CorpusError(
+                f"the corpus has {name}s of {found:g} s, but the model was learned on {name}s of "
+                f"{expected:g} s: ingest the clips with `like`, the corpus of the model"
+            )
+
+
 def check_sizes(corpus: Corpus, classifiers: dict[str, Classifier]) -> None:
     """Raise unless the corpus has features of the size that the classifiers were learned on."""
     features = {"state": corpus.tracklets.features, "action": corpus.chunks.features}

@@ -28,6 +28,7 @@ def columns(corpus: Corpus, found: Labelling) -> dict[str, Any]:
         "action_chunk": np.flatnonzero(found.action) - corpus.chunks.offsets[:-1]  # one per clip
         if action
         else np.full(len(corpus), -1),
+        "action_time": found.action_time,
         "action_span": found.action_span,
         "action_scores": found.action_scores[:, 0] if action else np.full(n_chunks, np.nan),
         "state": found.state if state else np.zeros(n_tracklets, np.int8),

@@ -28,6 +28,7 @@ FPS = 30.0
 MAX_FRAMES = 300  # of a clip; longer ones are read at fewer frames per second
 KEY_FPS = 4.0  # frames per second at which the camera is estimated
 SMOOTHING = 0.8  # pixels; standard deviation
+LEAST_FOUND = 0.3  # of the points of the middle frame: enough to estimate the camera by
 STILL = 0.25  # pixels; a camera that moves less than this is taken to be at rest
 
 
@@ -58,9 +59,12 @@ def read_aligned(
         frames = [(frame.time, frame.image) for frame in reading]
     times = np.array([time for time, _ in frames])
     images = [image for _, image in frames]
+    del frames
     period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
     cameras = _cameras(images, times)
-    aligned = np.stack([_aligned(i, c) for i, c in zip(images, cameras, strict=True)])
+    aligned = np.empty((len(images), *images[0].shape), np.uint8)
+    for k, camera in enumerate(cameras):
+        aligned[k], images[k] = _aligned(images[k], camera), images[k][:0]  # one copy in memory
     return AlignedFrames(times, period, aligned, cameras)
 
 
@@ -70,7 +74,9 @@ def _cameras(images: Sequence[Image], times: Floats) -> Floats:
     due = np.floor(times * KEY_FPS + 1e-6)
     keys = np.flatnonzero(np.diff(due, prepend=np.nan) != 0)  # the first frame of each period
     keys = np.unique(np.append(keys, [middle, len(images) - 1]))
-    grays = [np.asarray(cv2.cvtColor(images[k], cv2.COLOR_RGB2GRAY), np.uint8) for k in keys]
+    grays = [
+        np.asarray(cv2.cvtColor(images[k], cv2.COLOR_RGB2GRAY), np.uint8) for k in keys.tolist()
+    ]
     known = _key_cameras(grays, int(np.searchsorted(keys, middle)))
     every = np.arange(len(images))
     between = [np.interp(every, keys, known[:, i, j]) for i in range(3) for j in range(3)]
@@ -78,18 +84,26 @@ def _cameras(images: Sequence[Image], times: Floats) -> Floats:
 
 
 def _key_cameras(grays: Sequence[Bytes], middle: int) -> Floats:
-    """The same for key frames: chained from one to the next, and each link then corrected."""
+    """The same for key frames, each tracked from the middle one, beginning with its neighbour's.
+
+    Where few points are found again, the camera is chained to the neighbour's instead.
+    """
     height, width = grays[0].shape
     cameras = np.tile(np.eye(3), (len(grays), 1, 1))
     corners = _corners(grays[middle])
     for step, indices in ((1, range(middle + 1, len(grays))), (-1, range(middle - 1, -1, -1))):
         for k in indices:
-            origin, target = _follow(grays[k - step], grays[k], _corners(grays[k - step]), None)
-            link, _ = estimate_camera(origin, target, (width, height))
-            chained = link @ cameras[k - step]
-            seen, target = _follow(grays[middle], grays[k], corners, _moved(corners, chained))
-            correction, _ = estimate_camera(_moved(seen, chained), target, (width, height))
-            cameras[k] = correction @ chained
+            known = cameras[k - step]
+            expected = _moved(corners, known)
+            seen, target = _follow(grays[middle], grays[k], corners, expected)
+            if len(seen) >= LEAST_FOUND * len(corners):
+                motion, _ = estimate_camera(_moved(seen, known), target, (width, height))
+            else:
+                near = _corners(grays[k - step])
+                motion, _ = estimate_camera(
+                    *_follow(grays[k - step], grays[k], near, near), (width, height)
+                )
+            cameras[k] = motion @ known
             cameras[k] /= cameras[k, 2, 2]
     return cameras
 
@@ -108,19 +122,14 @@ def _moved(points: Floats32, homography: Floats) -> Floats32:
 
 
 def _follow(
-    before: Bytes, after: Bytes, points: Floats32, expected: Floats32 | None
+    before: Bytes, after: Bytes, points: Floats32, expected: Floats32
 ) -> tuple[Floats32, Floats32]:
     """Points tracked consistently forward and backward, and their targets; both (n, 2)."""
     if len(points) == 0:
         return points, points
-    guess = points if expected is None else expected
-    settings: Any = {
-        "winSize": (15, 15),
-        "maxLevel": 3 if expected is None else 1,
-        "flags": cv2.OPTFLOW_USE_INITIAL_FLOW,
-    }
-    there, found, _ = cv2.calcOpticalFlowPyrLK(before, after, points, guess.copy(), **settings)
-    back, again, _ = cv2.calcOpticalFlowPyrLK(after, before, there, points.copy(), **settings)
+    how: Any = {"winSize": (15, 15), "maxLevel": 2, "flags": cv2.OPTFLOW_USE_INITIAL_FLOW}
+    there, found, _ = cv2.calcOpticalFlowPyrLK(before, after, points, expected.copy(), **how)
+    back, again, _ = cv2.calcOpticalFlowPyrLK(after, before, there, points.copy(), **how)
     good = (found.ravel() == 1) & (again.ravel() == 1)
     good &= np.abs(np.asarray(back) - points).max(axis=1) < 0.5
     return points[good], np.asarray(there, np.float32)[good]

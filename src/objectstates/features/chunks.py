@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-WINDOW_SECONDS = 1.2  # the paper's 30 frames
+WINDOW_SECONDS = 1.2  # the paper's 30 frames, for chunks of the paper's length
 
 
 def chunk_intervals(start: float, end: float, *, seconds: float = CHUNK_SECONDS) -> Floats:
@@ -82,10 +82,20 @@ class ChunkAverages:
     start : seconds; start of the clip.
     size : length of a sample.
     folder : of the table of averages, see `Rows`.
+    seconds, window : length of a chunk, and of the window that describes it.
     """
 
-    def __init__(self, start: float, size: int, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        start: float,
+        size: int,
+        folder: Path | None = None,
+        *,
+        seconds: float = CHUNK_SECONDS,
+        window: float = WINDOW_SECONDS,
+    ) -> None:
         self.start, self.size = start, size
+        self.seconds, self.window = seconds, window
         self._times: list[float] = []
         self._values: list[npt.NDArray[np.floating]] = []
         self._averages = Rows(size, np.float32, folder)
@@ -99,11 +109,11 @@ class ChunkAverages:
         if not self._times or self._times[-1] <= self.start:
             return
         # The last of these may still become longer, but its window is never over.
-        chunks = chunk_intervals(self.start, self._times[-1])[len(self._averages) :]
-        ends = chunks.mean(axis=1) + WINDOW_SECONDS / 2
+        chunks = self._chunks(self._times[-1])[len(self._averages) :]
+        ends = chunks.mean(axis=1) + self.window / 2
         over = chunks[: int(np.searchsorted(ends, self._times[-1]))]
         self._average(over)
-        first = chunks[len(over), 0] - WINDOW_SECONDS / 2
+        first = chunks[len(over), 0] - self.window / 2
         # Keep one more: an empty window takes the nearest sample.
         unneeded = int(np.searchsorted(self._times, first)) - 1
         if unneeded > 0:
@@ -111,9 +121,12 @@ class ChunkAverages:
 
     def finish(self, end: float) -> Rows:
         """(T, size) averages of the chunks of a clip that ends there."""
-        self._average(chunk_intervals(self.start, end)[len(self._averages) :])
+        self._average(self._chunks(end)[len(self._averages) :])
         return self._averages
 
+    def _chunks(self, end: float) -> Floats:
+        return chunk_intervals(self.start, end, seconds=self.seconds)
+
     def _average(self, chunks: Floats) -> None:
-        values = np.reshape(self._values, (-1, self.size))
-        self._averages.extend(chunk_averages(np.array(self._times), values, chunks))
+        times, values = np.array(self._times), np.reshape(self._values, (-1, self.size))
+        self._averages.extend(chunk_averages(times, values, chunks, window=self.window))

@@ -15,7 +15,7 @@ from objectstates.base.cache import Entry
 from objectstates.base.row_table import GROUP, Rows
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import FeaturePieces
-from objectstates.features.chunks import chunk_windows
+from objectstates.features.chunks import WINDOW_SECONDS, chunk_windows
 from objectstates.features.codebook import (
     ROWS_AT_ONCE,
     Codebook,
@@ -44,10 +44,14 @@ def codebooks_of(corpus: Corpus) -> dict[str, Codebook]:
 
 
 def chunk_bags(
-    stored: Sequence[StoredObservation], codebooks: dict[str, Codebook], scratch: Path | None
+    stored: Sequence[StoredObservation],
+    codebooks: dict[str, Codebook],
+    scratch: Path | None,
+    *,
+    window: float = WINDOW_SECONDS,
 ) -> FeaturePieces:
-    """The bags of words of all chunks, the kinds side by side."""
-    pieces = (bags for part in stored for bags in _bags(part.entry, codebooks, scratch))
+    """The bags of words of all chunks, the kinds side by side; ``window`` is in seconds."""
+    pieces = (bags for part in stored for bags in _bags(part.entry, codebooks, scratch, window))
     return FeaturePieces(sum(map(len, codebooks.values())), pieces)
 
 
@@ -63,14 +67,16 @@ def _sample(name: str, stored: Sequence[StoredObservation], seed: int) -> Descri
     return sample
 
 
-def _bags(entry: Entry, codebooks: dict[str, Codebook], scratch: Path | None) -> Iterator[Array]:
+def _bags(
+    entry: Entry, codebooks: dict[str, Codebook], scratch: Path | None, window: float
+) -> Iterator[Array]:
     """The bags of a clip's chunks, `GROUP` at a time."""
     words, windows = [], []
     for name, codebook in codebooks.items():
         words.append(Rows(1, np.int32, scratch))
         for rows in entry.groups(name, ROWS_AT_ONCE):
             words[-1].extend(codebook.words(rows.astype(np.float32)))
-        windows.append(_windows(entry, name))
+        windows.append(_windows(entry, name, window))
     for first in range(0, len(windows[0]), GROUP):
         some = slice(first, first + GROUP)
         parts = zip(codebooks.values(), words, windows, strict=True)
@@ -78,14 +84,14 @@ def _bags(entry: Entry, codebooks: dict[str, Codebook], scratch: Path | None) ->
         yield np.concatenate(bags, axis=1)
 
 
-def _windows(entry: Entry, name: str) -> Array:
+def _windows(entry: Entry, name: str, window: float) -> Array:
     """(T, 2) range of the descriptors in the window of each chunk; they are in order of time."""
     times, counts = [np.empty(0)], [np.zeros(1, np.int64)]
     for some in entry.groups(f"{name}_time", SAMPLED_AT_ONCE):
         distinct, count = np.unique(some, return_counts=True)
         times.append(distinct)
         counts.append(count)
-    windows = chunk_windows(np.concatenate(times), entry["chunk_span"])
+    windows = chunk_windows(np.concatenate(times), entry["chunk_span"], window=window)
     return np.asarray(np.cumsum(np.concatenate(counts))[windows])
 
 

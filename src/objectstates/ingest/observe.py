@@ -1,20 +1,20 @@
 """One pass over the frames of a clip: detections, tracks, tracklet features and chunk features.
 
-Frames are read at up to `TRACK_FPS`. All are tracked, optical flow is computed at `FLOW_FPS`, and
-at `DETECT_FPS` frames are *sampled*: the detector and the backbone run on them. Where both use the
-same network it runs once per frame (`SharedNetworkDetector`).
+Frames are read at up to `TRACK_FPS`. All are tracked, optical flow is computed on some, and some
+are *sampled*: the detector and the backbone run on them. `TimeScale` has the rates. Where detector
+and backbone use the same network it runs once per frame (`SharedNetworkDetector`).
 
 The features of a tracklet need its boxes, which are known only when the track has ended, for tracks
 are linked in both directions. So feature maps (on the GPU if the backbone runs there) and motion
-fields are kept until no unfinished track can begin before them, `LONGEST_TRACK` at most: longer
-tracks are returned in parts. Finished features are appended to tables on disk. So memory does not
-grow with the length of the clip, but for times, boxes and detections.
+fields are kept until no unfinished track can begin before them, `TimeScale.longest_track` at most:
+longer tracks are returned in parts. Finished features are appended to tables on disk. So memory
+does not grow with the length of the clip, but for times, boxes and detections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.cache import Arrays, Entry
-from objectstates.base.choices import BOX_CONTEXT, TRACKLET_SECONDS
+from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import VideoError
 from objectstates.base.row_table import GROUP, Rows
-from objectstates.detect.detections import Detections, Detector, SharedNetworkDetector
+from objectstates.data.clips import ChangeProfile
+from objectstates.detect.detections import (
+    Detections,
+    Detector,
+    SharedNetworkDetector,
+    SparseDetector,
+)
 from objectstates.features.backbones import Backbone, FeatureMaps
+from objectstates.features.change_profile import clip_change, profile_of
 from objectstates.features.chunks import ChunkAverages, chunk_intervals
 from objectstates.features.flow import FlowEstimator
 from objectstates.features.object_motion import (
@@ -38,16 +45,12 @@ from objectstates.features.object_motion import (
 )
 from objectstates.features.roi_pooling import GRID, average
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
+from objectstates.ingest.time_scale import TRACK_FPS, TimeScale
 from objectstates.track.tracker import Tracker
 from objectstates.track.tracklets import TrackPiece, cut_tracks
 from objectstates.track.tracks import Track
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, read_frames
-
-LONGEST_TRACK = 10.0  # seconds; maps are kept as long, 0.3 MB per sampled frame
-TRACK_FPS = 25.0  # the paper's videos
-DETECT_FPS = 5.0
-FLOW_FPS = 12.5  # enough for the motion of objects; trajectories need every frame
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
@@ -57,7 +60,7 @@ Floats32 = npt.NDArray[np.float32]
 class ObserveSettings:
     """Settings of `observe`.
 
-    tracklet_seconds : length of a tracklet: tracks are cut into equal parts of about this length.
+    scale : lengths of tracklets and chunks, and rates of sampling.
     context : factor by which boxes are enlarged before their features are pooled.
     max_side : frames are shrunk so that their longer side has at most this many pixels.
     words : also extract the descriptors of the paper's bags of words.
@@ -66,7 +69,7 @@ class ObserveSettings:
         on a GPU only.
     """
 
-    tracklet_seconds: float = TRACKLET_SECONDS
+    scale: TimeScale = field(default_factory=TimeScale)
     context: float = BOX_CONTEXT
     max_side: int = 480
     words: bool = False
@@ -86,6 +89,8 @@ class Observation:
     hof, hof_time, conv, conv_time : the paper's descriptors (k, 108) and (c, C) in the order of
         time, and their times (k, 1) and (c, 1); empty unless `ObserveSettings.words`.
     frames : (1,) number of frames read.
+    change_time : (2,) start and step of the clip's `ChangeProfile`, in seconds; ``change_curve``
+        (n,) and ``change_where`` (h, w) are the rest of it. All are empty if there is none.
     """
 
     span: Floats
@@ -102,6 +107,9 @@ class Observation:
     conv_time: Rows
     frames: npt.NDArray[np.int64]
     problems: npt.NDArray[np.str_]
+    change_time: Floats = field(default_factory=lambda: np.empty(0))
+    change_curve: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
+    change_where: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0), np.uint8))
 
     def arrays(self) -> dict[str, npt.NDArray[Any] | Rows]:
         return dict(vars(self))
@@ -113,6 +121,11 @@ class StoredObservation:
 
     clip: ClipSpan
     entry: Entry
+
+    @property
+    def change(self) -> ChangeProfile | None:
+        time, curve, where = (self.entry[f"change_{name}"] for name in ("time", "curve", "where"))
+        return ChangeProfile(float(time[0]), float(time[1]), curve, where) if len(time) else None
 
 
 def observe(
@@ -143,16 +156,32 @@ def observe(
         log = known_detections or DetectionLog()
         used_detector = None if known_detections is not None else detector
         clip_pass = _ClipPass(used_detector, log, backbone, settings, scratch)
-        for frames in _batches(reading, settings.batch):
+        for frames in _batches(reading, settings):
             clip_pass.process(frames)
             tick(len(frames))
         period = 1 / min(max(reading.info.fps, 1.0), TRACK_FPS)
-        return clip_pass.finish(period, reading.problems), log
+        observation = clip_pass.finish(period, reading.problems)
+    return _with_change(observation, clip, settings.image_fps), log
+
+
+def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> Observation:
+    try:
+        change = clip_change(clip.video, clip.start, clip.end, image_fps=image_fps)
+    except VideoError as problem:
+        problems = [*observation.problems, f"{clip.id}: no change profile: {problem}"]
+        return replace(observation, problems=np.array(problems, np.str_))
+    profile = profile_of(change)
+    return replace(
+        observation,
+        change_time=np.array([profile.start, profile.step]),
+        change_curve=profile.curve,
+        change_where=profile.where,
+    )
 
 
 @dataclass
 class DetectionLog:
-    """The detections in a clip, by the time of the frame."""
+    """The detections in a clip, by the time of the frame; none for frames not looked at."""
 
     times: list[float] = field(default_factory=list)
     found: list[Detections] = field(default_factory=list)
@@ -161,11 +190,12 @@ class DetectionLog:
         self.times.append(time)
         self.found.append(detections)
 
-    def at(self, time: float) -> Detections:
+    def at(self, time: float) -> Detections | None:
+        """Of the frame at that time; None if the detector was not run on it."""
         index = int(np.searchsorted(self.times, time - 1e-6))
         if index < len(self.times) and abs(self.times[index] - time) < 1e-6:
             return self.found[index]
-        return Detections.none()
+        return None
 
     def arrays(self) -> Arrays:
         counts = np.array([len(found) for found in self.found], np.int64)
@@ -205,13 +235,13 @@ class _Read:
     sampled: bool
 
 
-def _batches(frames: Iterable[Frame], batch: int) -> Iterator[list[_Read]]:
-    """Groups of frames of one size, each with up to ``batch`` sampled ones."""
-    is_sampled, group, count = _Sampler(DETECT_FPS), list[_Read](), 0
+def _batches(frames: Iterable[Frame], settings: ObserveSettings) -> Iterator[list[_Read]]:
+    """Groups of frames of one size, each with up to ``settings.batch`` sampled ones."""
+    is_sampled, group, count = _Sampler(settings.scale.detect_fps), list[_Read](), 0
     for frame in frames:
         sampled = is_sampled(frame.time)
         resized = group and group[-1].frame.image.shape != frame.image.shape
-        if resized or (sampled and count == batch):
+        if resized or (sampled and count == settings.batch):
             yield group
             group, count = [], 0
         group.append(_Read(frame, sampled))
@@ -233,8 +263,9 @@ class _ClipPass:
     ) -> None:
         self.detector, self.log = detector, log
         self.backbone, self.settings = backbone, settings
-        self.tracker = Tracker(longest=LONGEST_TRACK)
-        self.flow_is_due = _Sampler(TRACK_FPS if settings.words else FLOW_FPS)
+        self.tracker = Tracker(longest=settings.scale.longest_track)
+        # Trajectories need every frame.
+        self.flow_is_due = _Sampler(TRACK_FPS if settings.words else settings.scale.flow_fps)
         self.flow = FlowEstimator()
         self.trajectories = DenseTrajectories() if settings.words else None
         self.first: float | None = None
@@ -246,23 +277,22 @@ class _ClipPass:
         self.fields: list[MotionField] = []
         self.pieces: list[TrackPiece] = []
         self.described: list[tuple[TrackPiece, Floats32]] = []
-        self.tables = _Tables(backbone, scratch)
+        self.tables = _Tables(backbone, settings.scale, scratch)
 
     def process(self, batch: list[_Read]) -> None:
         sampled = [read.frame for read in batch if read.sampled]
         times = [frame.time for frame in sampled]
-        detections: list[Detections] = []
         if sampled:
-            detections, maps = self._detect(sampled)
+            maps = self._detect(sampled)
             self.maps.append((times, maps))
-        by_time = dict(zip(times, detections, strict=True))
         for read in batch:
             frame = read.frame
             if self.first is None:
                 self.first = frame.time
                 self.tables.begin(frame.time)
             gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
-            self.tracker.update(frame.time, gray, by_time.get(frame.time))
+            found = self.log.at(frame.time) if read.sampled else None
+            self.tracker.update(frame.time, gray, found)
             if self.tracker.cut:
                 self.flow.reset()
             if self.flow_is_due(frame.time):
@@ -274,20 +304,21 @@ class _ClipPass:
         if sampled:
             self._describe_frames(times, maps)
 
-    def _detect(self, frames: list[Frame]) -> tuple[list[Detections], FeatureMaps]:
-        """Detections and feature maps of sampled frames."""
+    def _detect(self, frames: list[Frame]) -> FeatureMaps:
+        """Feature maps of sampled frames; their detections are added to the log."""
         images = [frame.image for frame in frames]
         if self.detector is None:
-            maps = self.backbone.device_maps(images)
-            return [self.log.at(frame.time) for frame in frames], maps
+            return self.backbone.device_maps(images)
         if isinstance(self.detector, SharedNetworkDetector):
             found, maps = self.detector.detect_with_maps(frames, self.backbone)
         else:
             maps = self.backbone.device_maps(images)  # first: a GPU computes them meanwhile
             found = self.detector.detect(frames)
+        sparse = self.detector if isinstance(self.detector, SparseDetector) else None
         for frame, detections in zip(frames, found, strict=True):
-            self.log.add(frame.time, detections)
-        return found, maps
+            if sparse is None or sparse.was_run_on(frame):
+                self.log.add(frame.time, detections)
+        return maps
 
     def _describe_frames(self, times: list[float], maps: FeatureMaps) -> None:
         for time, feature in zip(times, maps.describe_frames(), strict=True):
@@ -311,7 +342,8 @@ class _ClipPass:
 
         until : seconds; unfinished tracks begin later.
         """
-        new = cut_tracks(tracks, seconds=self.settings.tracklet_seconds)
+        scale = self.settings.scale
+        new = cut_tracks(tracks, seconds=scale.tracklet_seconds, min_seconds=scale.shortest_track)
         self.described += self._describe_tracklets(new)
         self.pieces = sorted(self.pieces + new, key=_by_start)
         self.described.sort(key=lambda pair: _by_start(pair[0]))
@@ -351,7 +383,8 @@ class _ClipPass:
 class _Tables:
     """Finished rows of an observation, in tables on disk."""
 
-    def __init__(self, backbone: Backbone, scratch: Path | None) -> None:
+    def __init__(self, backbone: Backbone, scale: TimeScale, scratch: Path | None) -> None:
+        self._scale = scale
         channels = dict(zip(backbone.strides, backbone.channels, strict=True))
         pooled = [channels[stride] for stride in backbone.appearance_strides]
         self._frame_size, self._scratch = backbone.channels[-1], scratch
@@ -366,8 +399,16 @@ class _Tables:
         return Rows(width, dtype, self._scratch)
 
     def begin(self, time: float) -> None:
-        self.motion = ChunkAverages(time, OBJECT_MOTION_DIM, self._scratch)
-        self.frames = ChunkAverages(time, self._frame_size, self._scratch)
+        self.motion, self.frames = (
+            ChunkAverages(
+                time,
+                size,
+                self._scratch,
+                seconds=self._scale.chunk_seconds,
+                window=self._scale.window_seconds,
+            )
+            for size in (OBJECT_MOTION_DIM, self._frame_size)
+        )
 
     def close(self) -> None:
         """Average the chunks that no later sample can change."""
@@ -403,7 +444,7 @@ class _Tables:
             tracklet_feature=self._feature,
             boxes=self._boxes.read(),
             box_offsets=np.array(self._box_offsets, np.int64),
-            chunk_span=chunk_intervals(start, end),
+            chunk_span=chunk_intervals(start, end, seconds=self._scale.chunk_seconds),
             chunk_feature=chunks,
             hof=self._hof,
             hof_time=self._hof_time,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +23,12 @@ import cv2
 import numpy as np
 
 from objectstates.base.cache import ArrayCache, content_digest, digest
-from objectstates.base.choices import DETECTION_THRESHOLD, ChunkKind
+from objectstates.base.choices import (
+    CHUNK_SECONDS,
+    DETECTION_THRESHOLD,
+    TRACKLET_SECONDS,
+    ChunkKind,
+)
 from objectstates.base.errors import SettingError, VideoError
 from objectstates.base.storage import make_folder
 from objectstates.data.corpus import Array, Corpus
@@ -30,16 +36,19 @@ from objectstates.data.corpus_io import ARTEFACT, FeaturePieces, write_with_feat
 from objectstates.data.truth import ClipTruth, label_corpus
 from objectstates.detect.detections import DetectorOptions
 from objectstates.detect.registry import load_detector
+from objectstates.features import change_profile
+from objectstates.features.change_profile import chunk_columns
 from objectstates.features.codebook import Codebook
 from objectstates.features.registry import load_backbone
 from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks
 from objectstates.ingest.observe import DetectionLog, ObserveSettings, StoredObservation, observe
+from objectstates.ingest.time_scale import Seconds, TimeScale, scale_for
 from objectstates.parallel.pool import run_all
 from objectstates.parallel.tasks import Outcome
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
-VERSION = 2  # of observations, part of cache keys: raise it when their content may change
+VERSION = 3  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
 
 
@@ -52,7 +61,9 @@ class IngestSettings:
     appearance : the backbone, see ``features/registry.py``.
     chunks : "dense" (object motion and frame appearance) or "paper" (bags of words).
     device : where torch models run.
-    tracklet_seconds, context, max_side, image_fps : see `ObserveSettings`.
+    change_columns : add the change profile to the dense features of chunks.
+    tracklet_seconds, chunk_seconds : lengths; "auto" chooses by the clips, see `scale_for`.
+    context, max_side, image_fps : see `ObserveSettings`.
     """
 
     detector: str = "motion"
@@ -60,24 +71,37 @@ class IngestSettings:
     threshold: float = DETECTION_THRESHOLD
     appearance: str = "lite0"
     chunks: ChunkKind = "dense"
+    change_columns: bool = True
     device: str = "cpu"
-    tracklet_seconds: float = ObserveSettings.tracklet_seconds
+    tracklet_seconds: Seconds = "auto"
+    chunk_seconds: Seconds = "auto"
     context: float = ObserveSettings.context
     max_side: int = ObserveSettings.max_side
     image_fps: float = ObserveSettings.image_fps
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("tracklet_seconds", "context", "image_fps", "max_side"):
+        for name in ("context", "image_fps", "max_side"):
             if not getattr(self, name) > 0:
                 raise SettingError(f"`{name}` must be above 0, not {getattr(self, name)!r}")
+        for name in ("tracklet_seconds", "chunk_seconds"):
+            value = getattr(self, name)
+            if value != "auto" and (isinstance(value, str) or not 0 < value < inf):
+                raise SettingError(f'`{name}` must be above 0, or "auto", not {value!r}')
         if self.chunks not in ("dense", "paper"):
             raise SettingError(f"`chunks` must be dense or paper, not {self.chunks!r}")
 
-    @property
-    def observe(self) -> ObserveSettings:
+    def scale(self, clips: Sequence[ClipSpan]) -> TimeScale:
+        """The time scale of a corpus of these clips; the paper's for its bags of words."""
+        tracklet, chunk = self.tracklet_seconds, self.chunk_seconds
+        if self.chunks == "paper":
+            tracklet = TRACKLET_SECONDS if tracklet == "auto" else tracklet
+            chunk = CHUNK_SECONDS if chunk == "auto" else chunk
+        return scale_for(clips, tracklet, chunk, image_fps=self.image_fps)
+
+    def observe(self, scale: TimeScale) -> ObserveSettings:
         return ObserveSettings(
-            self.tracklet_seconds,
+            scale,
             self.context,
             self.max_side,
             self.chunks == "paper",
@@ -170,12 +194,13 @@ def ingest_to(
         raise SettingError(
             "`device`: Ray chooses the GPU of each worker: give cuda, without a number"
         )
+    scale = settings.scale(clips)
     # Results per clip go through files, so that no process holds more than one clip.
     with _store_folder(cache) as folder:
         store = ArrayCache(folder)
         counter = _Counter(clips, strict, progress)
         outcomes = run_all(
-            partial(_Worker, settings, store, cache is not None, clips),
+            partial(_Worker, settings, scale, store, cache is not None, clips),
             clips,
             processes=processes,
             ray_address=ray_address,
@@ -188,7 +213,7 @@ def ingest_to(
         if not done:
             raise VideoError(f"none of {len(clips)} clips could be read, first {failed[0][1]}")
         stored = [StoredObservation(clip, store.entry(value.key)) for clip, value in done]
-        corpus = _write_corpus(path, stored, settings, done[0][1], like, truth, store.folder)
+        corpus = _write_corpus(path, stored, settings, scale, done[0][1], like, truth, store.folder)
         problems = tuple(str(p) for part in stored for p in part.entry["problems"])
     report = Report(
         failed=failed,
@@ -257,10 +282,15 @@ class _Worker:
     """Observes clips, or takes them from the cache: a detector and a backbone per process."""
 
     def __init__(
-        self, settings: IngestSettings, store: ArrayCache, reuse: bool, clips: Sequence[ClipSpan]
+        self,
+        settings: IngestSettings,
+        scale: TimeScale,
+        store: ArrayCache,
+        reuse: bool,
+        clips: Sequence[ClipSpan],
     ) -> None:
         cv2.setNumThreads(1)  # there is one process per core
-        self.settings, self.store, self.reuse = settings, store, reuse
+        self.settings, self.store, self.reuse = settings.observe(scale), store, reuse
         self.backbone = load_backbone(
             settings.appearance, "cpu" if settings.appearance == "lite0" else settings.device
         )
@@ -271,13 +301,14 @@ class _Worker:
         self.fingerprints = self.detector.fingerprint, self.backbone.fingerprint
 
     def __call__(self, clip: ClipSpan, tick: Callable[[int], None]) -> _Observed:
-        settings = self.settings.observe
+        settings = self.settings
         video = probe(clip.video, image_fps=settings.image_fps)
         detector = self.detector.for_clip(clip, video)
         source = [content_digest(clip.video), clip.start, clip.end]
-        decoding = [settings.max_side, settings.image_fps]
+        decoding = [settings.max_side, settings.image_fps, settings.scale.detect_fps]
         detections_key = digest("detections", VERSION, source, decoding, detector.fingerprint)
-        key = digest("observation", detections_key, asdict(settings), self.backbone.fingerprint)
+        versions = [self.backbone.fingerprint, change_profile.VERSION]
+        key = digest("observation", detections_key, asdict(settings), versions)
         if self.reuse and (cached := self.store.entry(key)).is_whole():
             return _Observed(key, int(cached["frames"][0]), True, self.fingerprints)
         known = self.store.get(detections_key) if self.reuse else None
@@ -302,10 +333,26 @@ class _Worker:
         return _Observed(key, int(observation.frames[0]), False, self.fingerprints)
 
 
+def _info(settings: IngestSettings, scale: TimeScale, observed: _Observed) -> dict[str, Any]:
+    """How a corpus was made: the lengths used, and those asked for."""
+    return {
+        "object": settings.object_name,
+        "ingest": {
+            "version": VERSION,
+            **asdict(settings),
+            **asdict(scale),
+            "asked": {name: getattr(settings, name) for name in asdict(scale)},
+            "detector_fingerprint": observed.fingerprints[0],
+            "appearance_fingerprint": observed.fingerprints[1],
+        },
+    }
+
+
 def _write_corpus(
     path: Path,
     stored: Sequence[StoredObservation],
     settings: IngestSettings,
+    scale: TimeScale,
     observed: _Observed,
     like: Corpus | None,
     truth: Mapping[str, ClipTruth] | None,
@@ -315,23 +362,16 @@ def _write_corpus(
     codebooks: dict[str, Codebook] = {}
     if settings.chunks == "paper":
         codebooks = learn_codebooks(stored, settings.seed) if like is None else codebooks_of(like)
-    info = {
-        "object": settings.object_name,
-        "ingest": {
-            "version": VERSION,
-            **asdict(settings),
-            "detector_fingerprint": observed.fingerprints[0],
-            "appearance_fingerprint": observed.fingerprints[1],
-        },
-    }
-    corpus = _without_features(stored, info, codebooks)
+    corpus = _without_features(stored, _info(settings, scale, observed), codebooks)
     if truth is not None:
         corpus = label_corpus(corpus, truth)
     tracklets, chunks = (
         _stored_features(f"{kind}_feature", stored) for kind in ("tracklet", "chunk")
     )
     if codebooks:
-        chunks = chunk_bags(stored, codebooks, scratch)
+        chunks = chunk_bags(stored, codebooks, scratch, window=scale.window_seconds)
+    elif settings.change_columns:
+        chunks = _with_change_columns(chunks.size, stored)
     write_with_features(corpus, path, tracklets, chunks)
     return corpus
 
@@ -339,6 +379,20 @@ def _write_corpus(
 def _stored_features(name: str, stored: Sequence[StoredObservation]) -> FeaturePieces:
     size = stored[0].entry.shape(name)[1]
     return FeaturePieces(size, (rows for part in stored for rows in part.entry.groups(name)))
+
+
+def _with_change_columns(size: int, stored: Sequence[StoredObservation]) -> FeaturePieces:
+    """The dense features of chunks, and beside them the columns of the change profile."""
+
+    def pieces() -> Iterator[Array]:
+        for part in stored:
+            columns = chunk_columns(part.change, part.entry["chunk_span"])
+            done = 0
+            for rows in part.entry.groups("chunk_feature"):
+                yield np.hstack([rows, columns[done : done + len(rows)]])
+                done += len(rows)
+
+    return FeaturePieces(size + len(change_profile.WIDTHS), pieces())
 
 
 def _without_features(
@@ -355,6 +409,7 @@ def _without_features(
     corpus = Corpus.from_arrays(
         clip_ids=[part.clip.id for part in stored],
         videos=[str(part.clip.video) for part in stored],
+        changes=[part.change for part in stored],
         info=info,
         tracklets_per_clip=per_clip[0],
         tracklet_start=table["tracklet_span"][:, 0],

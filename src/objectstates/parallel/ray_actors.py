@@ -7,6 +7,7 @@ calls only, so this restores the state exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -140,7 +141,17 @@ class RayActors:
 
 
 class _RayHost(Host):
-    """A process of the cluster with one actor in it."""
+    """A process of the cluster with one actor in it.
+
+    What it is sent is copied: Ray's arrays are read-only, for which numba would compile each kernel
+    again.
+    """
+
+    def __init__(self, make: Callable[[], Actor]) -> None:
+        super().__init__(deepcopy(make))
+
+    def call(self, method: str, given: tuple[Any, ...]) -> Any:
+        return super().call(method, deepcopy(given))
 
     def is_up(self) -> bool:
         return True

@@ -12,17 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from objectstates.data.clips import Box, Chunk, TrackletLabel
-from objectstates.data.corpus import UNKNOWN, Array
+from objectstates.base.choices import CHUNK_SECONDS
+from objectstates.data.clips import Box, ChangeProfile, Chunk, TrackletLabel
+from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
 from objectstates.evaluation.precision import score_clip
 
-MERGE_GAP = 0.25
-"""Seconds between two tracklets of one state that still count as one interval.
-
-A track that is lost is found again at the next detection, at most 0.2 s later (detectors run at
-5 frames per second): such an interruption is no change of state. The rest is one video frame.
-"""
+FRAME_GAP = 0.05  # seconds; one frame of most videos, see `merge_gap`
 
 MISTAKES = {
     "object": "not the object",
@@ -84,6 +80,34 @@ class Segment:
     start: float
     end: float
     score: float
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeCurve:
+    """How much of the picture changes for good over time.
+
+    start : seconds of the video at which the first bin starts. ``step`` : seconds per bin.
+    rates : (n,) share of the picture that changes for good, per second; so the area under the
+        curve is `total`, the share that changes in the whole clip.
+    """
+
+    start: float
+    step: float
+    rates: Array
+
+    @property
+    def total(self) -> float:
+        return float(self.rates.sum() * self.step)
+
+    @property
+    def peak_time(self) -> float:
+        """The middle of the tenth of the clip in which most changes.
+
+        A single bin may be greatest because the camera was jerked.
+        """
+        width = -(-len(self.rates) // 10)
+        sums = np.convolve(self.rates, np.ones(width), mode="valid")
+        return self.start + (int(np.argmax(sums)) + width / 2) * self.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +200,11 @@ class ClipView:
         return Action(chunk, start, end, float(time), float(score))
 
     def state_segments(self, state: int) -> list[Segment]:
-        """When tracklets have the state; gaps of at most `MERGE_GAP` are closed."""
+        """When tracklets have the state; gaps of at most `merge_gap` are closed."""
+        gap = merge_gap(self.result.corpus)
         runs: list[list[TrackletView]] = []
         for tracklet in (t for t in self.tracklets if t.state == state):
-            if runs and tracklet.start - max(t.end for t in runs[-1]) <= MERGE_GAP:
+            if runs and tracklet.start - max(t.end for t in runs[-1]) <= gap:
                 runs[-1].append(tracklet)
             else:
                 runs.append([tracklet])
@@ -211,6 +236,28 @@ class ClipView:
         table, rows = self.result.corpus.chunks, list(self.result.corpus.chunk_rows(self.number))
         scores = self.result.action_scores[rows]
         return np.stack([table.start[rows], table.end[rows], scores], axis=1)
+
+    # --- when and where it changes ------------------------------------------------------------
+
+    @property
+    def change(self) -> ChangeProfile | None:
+        """None if the corpus does not say when and where the clip changes for good."""
+        return self.result.corpus.changes[self.number]
+
+    def change_curve(self, most_bins: int) -> ChangeCurve | None:
+        """The curve of `change`, with bins joined to at most ``most_bins``."""
+        if self.change is None:
+            return None
+        joined = -(-len(self.change.curve) // most_bins)
+        curve = np.pad(self.change.curve, (0, -len(self.change.curve) % joined))
+        step = self.change.step * joined
+        return ChangeCurve(self.change.start, step, curve.reshape(-1, joined).sum(axis=1) / step)
+
+    @property
+    def middle(self) -> float:
+        """The time of the frame that `ChangeProfile.where` shows."""
+        start, end = self.result.corpus.spans[self.number] or self.extent
+        return (start + end) / 2
 
     # --- what the page shows ------------------------------------------------------------------
 
@@ -314,6 +361,17 @@ class ClipView:
         if not known:
             return None
         return 1 - sum(v * w for v, w in known) / sum(w for _, w in known)
+
+
+def merge_gap(corpus: Corpus) -> float:
+    """Seconds between two tracklets of one state that still count as one interval.
+
+    A track that is lost is found again at the next detection, at most half a chunk later (detectors
+    run twice per chunk), up to a frame: such an interruption is no change of state.
+    """
+    facts = corpus.info.get("ingest")
+    chunk = facts.get("chunk_seconds", CHUNK_SECONDS) if isinstance(facts, dict) else CHUNK_SECONDS
+    return float(chunk) / 2 + FRAME_GAP
 
 
 def view_clips(result: Result, *, key_frames: int = 0) -> list[ClipView]:

@@ -27,8 +27,12 @@ _READ_FPS = 12.5  # the nearest frame is then at most 0.04 s away
 _CROP_SIDE = 120  # pixels, twice what the page's montage shows, for screens of high density
 _CROP_CONTEXT = 1.2  # a crop's side relative to the longer side of its box
 _CROP_BYTES = 5_000
+_CHANGED = (255, 214, 0)  # the colour of changed places; the page's colour of changes
 # Scale and JPEG quality, tried in turn until an image is small enough.
 _ENCODINGS = ((1.0, 82), (1.0, 72), (1.0, 60), (0.8, 60), (0.65, 55), (0.5, 50), (0.35, 40))
+
+WHERE = -1
+"""Stands for the index of a moment in the key of the frame that shows where a clip changed."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of videos read and of all videos."""
@@ -56,12 +60,12 @@ class FramePlan:
 
         >>> FramePlan.of(10).key_frames, FramePlan.of(500).key_frames
         (9, 0)
-        >>> [3 * n * FramePlan.of(n).bytes < 22_000_001 for n in (200, 500, 2000)]
+        >>> [4 * n * FramePlan.of(n).bytes < 22_000_001 for n in (200, 500, 2000)]
         [True, True, True]
         """
         key_frames = 9 if n_clips <= 60 else 3 if n_clips <= 150 else 0
         side = 400 if n_clips <= 60 else 320 if n_clips <= 150 else 280 if n_clips <= 700 else 200
-        frames = min(n_clips, cls.clips) * (3 + key_frames)
+        frames = min(n_clips, cls.clips) * (4 + key_frames)  # the fourth: where it changed
         return cls(
             side=side,
             bytes=min(30_000, 22_000_000 // frames),
@@ -74,15 +78,17 @@ class FramePlan:
 class FrameRequest:
     """A frame that the page needs.
 
-    key : number of the clip, and index of the moment in it.
+    key : number of the clip, and index of the moment in it, or `WHERE`.
     boxes : (B, 5) boxes of the tracklet to crop; None for no crop.
     large : whether a larger image is needed too.
+    where : (h, w) 0 to 255, places to tint in a frame without colours; None for the frame as it is.
     """
 
     key: tuple[int, int]
     time: float
     boxes: Array | None = None
     large: bool = False
+    where: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -206,11 +212,14 @@ class _FrameReader:
             square = _crop_square(frame.image, box_at(request.boxes, frame.time) / scale)
             crop = encode(square, _CROP_BYTES)
         plan = self.plan
+        small = _shrink(frame.image, plan.side)
+        if request.where is not None:
+            small = _tint(small, request.where)
         return FrameImage(
             time=frame.time,
             width=round(width * frame.scale[0]),
             height=round(height * frame.scale[1]),
-            jpeg=encode(_shrink(frame.image, plan.side), plan.bytes),
+            jpeg=encode(small, plan.bytes),
             crop=crop,
             large=encode(_shrink(frame.image, plan.large_side), plan.large_bytes)
             if request.large
@@ -224,6 +233,16 @@ def _shrink(image: Image, side: int) -> Image:
         return image
     size = max(1, round(image.shape[1] * factor)), max(1, round(image.shape[0] * factor))
     return cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+
+
+def _tint(image: Image, where: Array) -> Image:
+    """The image in grey, with the places ``where`` (h, w), 0 to 255, in colour."""
+    height, width = image.shape[:2]
+    grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))[..., None] / 255
+    amount = cv2.resize(where.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
+    share = np.asarray(amount)[..., None] / 255
+    colour = np.array(_CHANGED) * (0.45 + 0.55 * grey)  # the darker pixels stay darker
+    return np.round((1 - share) * (25 + 170 * grey) + share * colour).astype(np.uint8)
 
 
 def _crop_square(image: Image, box: Array) -> Image:

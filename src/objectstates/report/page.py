@@ -24,6 +24,7 @@ from objectstates.report import headline
 from objectstates.report.charts import average_clip
 from objectstates.report.clip_view import MISTAKES, ClipView, Moment, box_at, image_fps, view_clips
 from objectstates.report.frames import (
+    WHERE,
     FrameImage,
     FrameImages,
     FramePlan,
@@ -110,6 +111,9 @@ def _frame_requests(clips: Sequence[ClipView], plan: FramePlan) -> dict[str, lis
                     large=clip.number in highlights and moment.role != "key",
                 )
             )
+        if clip.change is not None:
+            where = FrameRequest((clip.number, WHERE), clip.middle, where=clip.change.where)
+            requests.setdefault(clip.video or "", []).append(where)
     return requests
 
 
@@ -167,6 +171,7 @@ def _render(
         size=_SIZE_MARK,
         clips=_by_confidence(clips),
         mistake_names=MISTAKES,
+        has_changes=any(clip.change is not None for clip in clips),
         confidences=_confidence_range(clips),
         highlights=_highlights(clips, images),
         montage=_crops(clips, images),

@@ -16,7 +16,9 @@ from markupsafe import Markup
 
 from objectstates.data.result import Result
 from objectstates.report.clip_view import ClipView, TrackletView
-from objectstates.report.frames import FrameImage, FrameImages
+from objectstates.report.frames import WHERE, FrameImage, FrameImages
+
+_CHANGE_BINS = 150  # of a clip's change curve; more than one per three pixels cannot be seen
 
 
 def script_data(
@@ -43,6 +45,7 @@ def script_data(
                     if moment.role != "key"
                 ],
                 "frames": [round(frame.time, 3) for frame in frames],
+                "where": len(frames) if (clip.number, WHERE) in images.by_moment else -1,
                 "size": _frame_size(clip, frames),
                 "video": _addresses(clip.video, folder),
             }
@@ -75,6 +78,23 @@ def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
         if clip.true_action is None
         else [[_round(a), _round(b)] for a, b in clip.true_action],
         "tracklets": [_tracklet_data(t, lane, boxes_per_tracklet) for t, lane in tracklets],
+        "change": _change_data(clip),
+    }
+
+
+def _change_data(clip: ClipView) -> dict[str, Any] | None:
+    """The change curve, in hundredths of its peak."""
+    curve = clip.change_curve(_CHANGE_BINS)
+    if curve is None:
+        return None
+    peak = float(curve.rates.max())
+    return {
+        "start": _round(curve.start, 3),
+        "step": _round(curve.step, 4),
+        "peak": float(f"{peak:.3g}"),
+        "peakTime": _round(curve.peak_time),
+        "total": float(f"{curve.total:.3g}"),
+        "values": np.round(100 * curve.rates / (peak or 1.0)).astype(int).tolist(),
     }
 
 
@@ -109,10 +129,15 @@ def _lanes(tracklets: Sequence[TrackletView]) -> list[int]:
 
 
 def encoded_frames(clips: Sequence[ClipView], images: FrameImages) -> list[tuple[int, str]]:
-    """Per clip its frames in base64, separated by spaces; the script decodes them when needed."""
+    """Per clip its frames in base64, separated by spaces; the script decodes them when needed.
+
+    The last is the one that shows where the clip changed, if there is one.
+    """
     rows = []
     for clip in clips:
         jpegs = [images.by_moment[clip.number, index].jpeg for index in _positions(clip, images)]
+        if where := images.by_moment.get((clip.number, WHERE)):
+            jpegs.append(where.jpeg)
         if jpegs:
             rows.append((clip.number, " ".join(base64.b64encode(x).decode() for x in jpegs)))
     return rows

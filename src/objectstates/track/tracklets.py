@@ -1,4 +1,4 @@
-"""Cut tracks into tracklets, of about `TRACKLET_SECONDS` (``base/choices.py``) each."""
+"""Cut tracks into tracklets: equal parts of about the length that `TimeScale` gives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from objectstates.detect.detections import Boxes
 from objectstates.track.klt import Floats
 from objectstates.track.tracks import Track
 
-MIN_SECONDS = CHUNK_SECONDS  # a shorter track gives no tracklet
 _ROUNDING = 1e-6  # seconds; keeps rounding of times from moving a frame to another tracklet
 
 
@@ -36,7 +35,10 @@ class TrackPiece:
 
 
 def cut_tracks(
-    tracks: Iterable[Track], *, seconds: float = TRACKLET_SECONDS, min_seconds: float = MIN_SECONDS
+    tracks: Iterable[Track],
+    *,
+    seconds: float = TRACKLET_SECONDS,
+    min_seconds: float = CHUNK_SECONDS,
 ) -> list[TrackPiece]:
     """Cut each track into equal pieces of about ``seconds``, sorted by their start.
 

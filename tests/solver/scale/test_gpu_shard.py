@@ -6,21 +6,17 @@ import pytest
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.constraints import (
     action_constraints,
-    no_action,
-    no_states,
     state_constraints,
 )
-from objectstates.parallel.actors import LocalActors
 from objectstates.solver.frank_wolfe import Progress, minimise
 from objectstates.solver.held_out import held_out_scores
 from objectstates.solver.in_memory import SIDES
 from objectstates.solver.problem import one_hot
 from objectstates.solver.scale import disk_rows, gpu_rows
-from objectstates.solver.scale.moments import ArrayRows, shift_of
-from objectstates.solver.scale.sharded import ShardedProblem, divide, part_of
+from objectstates.solver.scale.sharded import ShardedProblem
 from tests.solver.problems import dense_objective, solve
-from tests.solver.scale.test_sharded import LAM, MU, NU, in_memory
-from tests.solver.scale.test_sharded import make_actors as on_disk
+from tests.solver.scale.shards import make_actors
+from tests.solver.scale.test_sharded import LAM, MU, NU, in_memory, on_disk
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
@@ -44,28 +40,12 @@ def corpus():
     )
 
 
-def make_actors(
-    corpus, n_shards=1, *, device="cpu", single=None, target="joint", exactly_one=False
-):
-    action = action_constraints(corpus)
-    state = state_constraints(corpus, exactly_one=exactly_one)
-    chunks, tracklets = corpus.chunks.features, corpus.tracklets.features
-    if target == "state":
-        action, chunks = no_action(len(corpus)), chunks[:0]
-    if target == "action":
-        state, tracklets = no_states(len(corpus)), tracklets[:0]
-    features = ArrayRows(chunks), ArrayRows(tracklets)
-    shards = [
-        GpuShard(
-            part_of(action, features[0], *clips),
-            part_of(state, features[1], *clips),
-            torch.device(device),
-            single=n_shards == 1 if single is None else single,
-            mini_batches=3,
-        )
-        for clips in divide(action, state, n_shards)
-    ]
-    return LocalActors(shards), tuple(shift_of(rows) for rows in features)
+def on_device(corpus, n_shards=1, *, device="cpu", single=None, **problem):
+    def shard(action, state, _):
+        alone = n_shards == 1 if single is None else single
+        return GpuShard(action, state, torch.device(device), single=alone, mini_batches=3)
+
+    return make_actors(corpus, n_shards, shard, **problem)
 
 
 def relaxed_labels(actors):
@@ -83,7 +63,7 @@ def test_objective_and_gap_are_those_of_the_labels(corpus, device, exactly_one):
         side = problem.state
         constraints = side.constraints._replace(exactly_one=True)
         problem = type(problem)(problem.action, side._replace(constraints=constraints), NU)
-    actors, shifts = make_actors(corpus, device=device, exactly_one=exactly_one)
+    actors, shifts = on_device(corpus, device=device, exactly_one=exactly_one)
     trace: list[Progress] = []
     with actors:
         sharded = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
@@ -125,7 +105,7 @@ def test_alone_each_side_reaches_the_optimum(corpus, device, target, n_shards):
     """Without coupling the problem is convex, and the gap bounds the distance to its optimum."""
     whole = in_memory(corpus)
     alone = {"state": "action", "action": "state"}[target]
-    actors, shifts = make_actors(corpus, n_shards, device=device, target=target)
+    actors, shifts = on_device(corpus, n_shards, device=device, target=target)
     with actors:
         problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
         found = minimise(problem, tol=1e-2, max_passes=3000, round_every=5, evaluate_every=5)
@@ -146,7 +126,7 @@ def test_parts_of_a_mini_batch_move_as_one(corpus, device, monkeypatch):
     labels = []
     for parts in (1, 3):
         monkeypatch.setattr(gpu_shard, "PARTS", parts)
-        actors, shifts = make_actors(corpus, device=device)
+        actors, shifts = on_device(corpus, device=device)
         with actors:
             assert [len(x) for x in actors._actors[0]._state.batches] == [parts] * 3
             problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
@@ -159,7 +139,7 @@ def test_parts_of_a_mini_batch_move_as_one(corpus, device, monkeypatch):
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_same_seed_gives_the_same_bytes(corpus, device):
     """On a GPU too, where the second run replays the graphs captured in the first."""
-    actors, shifts = make_actors(corpus, device=device)
+    actors, shifts = on_device(corpus, device=device)
     with actors:
         problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
         for seed in (0, 1):
@@ -172,7 +152,7 @@ def test_the_same_seed_gives_the_same_bytes(corpus, device):
 
 @pytest.mark.parametrize("solver", ["block", "full"])
 def test_several_shards_never_rise(corpus, solver):
-    actors, shifts = make_actors(corpus, 3, single=False)
+    actors, shifts = on_device(corpus, 3, single=False)
     trace: list[Progress] = []
     with actors:
         found = minimise(
@@ -190,7 +170,7 @@ def test_several_shards_never_rise(corpus, solver):
 
 
 def test_scores_without_a_clip_are_those_in_memory(corpus):
-    problem, actors_and_shifts = in_memory(corpus), make_actors(corpus)
+    problem, actors_and_shifts = in_memory(corpus), on_device(corpus)
     rng = np.random.default_rng(0)
     with actors_and_shifts[0] as actors:
         sharded = ShardedProblem(actors, actors_and_shifts[1], nu=NU, mu=MU, lam=LAM)
@@ -224,7 +204,7 @@ def test_reduced_rows_are_those_on_disk(corpus, tmp_path, monkeypatch, device, s
     labels = [rng.integers(0, 2, len(corpus.chunks.start)).astype(np.int8),
               rng.integers(0, 3, len(corpus.tracklets.start)).astype(np.int8)]  # fmt: skip
     found, objectives = [], []
-    for actors, shifts in (make_actors(corpus, device=device), on_disk(corpus, tmp_path, 1)):
+    for actors, shifts in (on_device(corpus, device=device), on_disk(corpus, tmp_path, 1)):
         with actors:
             problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM, reduce=5)
             solution = minimise(problem, tol=1e-3, max_passes=2000, round_every=5, evaluate_every=5)

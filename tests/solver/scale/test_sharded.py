@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.discovery.constraints import (
-    action_constraints,
-    no_action,
-    no_states,
-    state_constraints,
-)
-from objectstates.parallel.actors import LocalActors
+from objectstates.discovery.constraints import action_constraints, state_constraints
 from objectstates.solver.cost import factorise, linear_classifier
 from objectstates.solver.frank_wolfe import Progress, minimise
 from objectstates.solver.held_out import held_out_scores
@@ -29,10 +23,10 @@ from objectstates.solver.scale.sharded import (
     ROUND_EVERY,
     ShardedProblem,
     divide,
-    part_of,
     step_sizes,
 )
 from tests.solver.problems import solve as solve_in_memory
+from tests.solver.scale.shards import make_actors
 
 NU, MU, LAM = 0.3, 1e-4, 1e-2
 
@@ -53,31 +47,18 @@ def in_memory(corpus):
     )
 
 
-def make_actors(corpus, folder, n_shards, *, single=None, batch_bytes=1 << 24, target="joint"):
-    action, state = action_constraints(corpus), state_constraints(corpus)
-    chunks, tracklets = corpus.chunks.features, corpus.tracklets.features
-    if target == "state":
-        action, chunks = no_action(len(corpus)), chunks[:0]
-    if target == "action":
-        state, tracklets = no_states(len(corpus)), tracklets[:0]
-    features = ArrayRows(chunks), ArrayRows(tracklets)
-    shards = [
-        Shard(
-            part_of(action, features[0], *clips),
-            part_of(state, features[1], *clips),
-            folder / str(s),
-            single=n_shards == 1 if single is None else single,
-            batch_bytes=batch_bytes,
-        )
-        for s, clips in enumerate(divide(action, state, n_shards))
-    ]
-    return LocalActors(shards), tuple(shift_of(rows) for rows in features)
+def on_disk(corpus, folder, n_shards, *, single=None, batch_bytes=1 << 24, target="joint"):
+    def shard(action, state, number):
+        alone = n_shards == 1 if single is None else single
+        return Shard(action, state, folder / str(number), single=alone, batch_bytes=batch_bytes)
+
+    return make_actors(corpus, n_shards, shard, target=target)
 
 
 def solve(
     corpus, folder, n_shards, *, solver="block", single=None, batch_bytes=1 << 24, **settings
 ):
-    actors, shifts = make_actors(corpus, folder, n_shards, single=single, batch_bytes=batch_bytes)
+    actors, shifts = on_disk(corpus, folder, n_shards, single=single, batch_bytes=batch_bytes)
     trace: list[Progress] = []
     with actors:
         problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
@@ -120,7 +101,7 @@ def test_full_steps_over_shards_are_full_steps(corpus, tmp_path, n_shards):
     """From the same point: shards draw random labels of their own, so they are given these."""
     problem = in_memory(corpus)
     expected, _ = solve_in_memory(problem, solver="full", tol=1e-9, max_passes=60, seed=0)
-    actors, shifts = make_actors(corpus, tmp_path, n_shards, single=False)
+    actors, shifts = on_disk(corpus, tmp_path, n_shards, single=False)
     same_start(actors, problem)
     with actors:
         sharded = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
@@ -162,7 +143,7 @@ def test_alone_each_side_reaches_the_optimum(corpus, tmp_path):
     for target in ("state", "action"):
         totals = []
         for n_shards in (1, 3):
-            actors, shifts = make_actors(corpus, tmp_path, n_shards, target=target)
+            actors, shifts = on_disk(corpus, tmp_path, n_shards, target=target)
             with actors:
                 problem = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
                 found = minimise(problem, tol=1e-4, max_passes=5000)
@@ -192,7 +173,7 @@ def test_labels_held_out_are_the_same(corpus, tmp_path):
         label_clips(rng.standard_normal(side.constraints.linear.shape), side.constraints)[1]
         for side in (problem.action, problem.state)
     ]
-    actors, shifts = make_actors(corpus, tmp_path, 1)
+    actors, shifts = on_disk(corpus, tmp_path, 1)
     with actors:
         sharded = ShardedProblem(actors, shifts, nu=NU, mu=MU, lam=LAM)
         learned = [sharded.learn("action", labels[0]), sharded.learn("state", labels[1])]

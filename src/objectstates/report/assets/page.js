@@ -35,6 +35,7 @@
 
   const clamp = (value, least, most) => Math.min(Math.max(value, least), most);
   const seconds = (time) => `${time.toFixed(1)} s`;
+  const percent = (share) => `${Number((100 * share).toPrecision(2))} %`;
 
   // --- boxes -----------------------------------------------------------------------------------
 
@@ -119,12 +120,34 @@
     return thumbnail;
   }
 
+  // The middle frame in grey, with the places that changed for good in colour.
+  function makeWhere(number, stored) {
+    const clip = clips[number];
+    const { peakTime, total } = clip.change;
+    const thumbnail = button("", `Where ${clip.name} changes, fastest near ${seconds(peakTime)}: play`, () => open(number, peakTime - 0.5, true));
+    thumbnail.className = "thumbnail where";
+    thumbnail.tabIndex = rows.get(number).tabIndex;
+    const frame = element("span", "frame");
+    frame.style.aspectRatio = clip.size.join(" / ");
+    const image = element("img");
+    image.alt = `The middle frame in grey; what changes for good, ${percent(total)} of the picture, is yellow.`;
+    image.decoding = "async";
+    image.src = source(stored[clip.where]);
+    frame.append(image);
+    const text = element("span", "text");
+    const near = seconds(peakTime).replace(" ", "\u00a0");
+    text.append(element("span", "tag change", "change"), total ? `${percent(total)} of the picture changes for good, fastest near ${near}` : "nothing changes for good");
+    thumbnail.append(frame, text);
+    return thumbnail;
+  }
+
   function makeMoments(number) {
     const clip = clips[number];
     const stored = frames(number);
     if (clip.size) {
       const strip = element("div", `strip of-${clip.moments.length}`);
       strip.append(...clip.moments.map((moment) => makeThumbnail(number, moment, stored)));
+      if (clip.change && stored[clip.where]) strip.append(makeWhere(number, stored));
       return strip;
     }
     const chips = element("div", "chips");
@@ -141,16 +164,18 @@
   // --- timelines -------------------------------------------------------------------------------
 
   const CURVE = 54; // pixels, height of the score curve
+  const CHANGE = 26; // pixels, height of the change curve
   const LABELLED = 22; // pixels, height of the lane of labelled tracklets
 
   function layout(clip) {
     const lanes = 1 + Math.max(0, ...clip.tracklets.map((t) => t[3]));
     const first = clip.tracklets.some((t) => t[2]) ? LABELLED : 12;
     const other = clamp(90 / lanes, 6, 12);
-    const top = clip.scores.length ? CURVE + 16 : 16;
+    const change = clip.scores.length ? CURVE + 8 : 8; // top of the change curve
+    const top = change + 8 + (clip.change ? CHANGE : 0);
     const y = (lane) => top + (lane ? first + (lane - 1) * other : 0);
     const laneAt = (height) => (height < top + first ? Math.floor((height - top) / first) : 1 + Math.floor((height - top - first) / other));
-    return { y, laneAt, thickness: (lane) => (lane ? other : first) - 5, height: y(lanes) + 2 };
+    return { y, laneAt, change, thickness: (lane) => (lane ? other : first) - 5, height: y(lanes) + 2 };
   }
 
   function makeTimeline(number) {
@@ -164,6 +189,7 @@
       role: "img", "aria-label": describe(clip),
     });
     drawAction(svg, clip, place, at);
+    drawChange(svg, clip, place, at);
     drawTracklets(svg, timeline, clip, place, at);
     for (const [a, b] of clip.truth || []) {
       const band = element("span", "true-action");
@@ -180,7 +206,9 @@
     timeline.addEventListener("click", (event) => open(number, timeOf(event), true));
     timeline.addEventListener("pointermove", (event) => {
       const y = event.clientY - svg.getBoundingClientRect().top;
-      showTooltip(event, tooltipText(clip, timeOf(event), place.laneAt(y)));
+      const inChange = clip.change && y >= place.change && y < place.change + CHANGE;
+      const text = inChange ? changeText(clip, timeOf(event)) : tooltipText(clip, timeOf(event), place.laneAt(y));
+      showTooltip(event, text);
     });
     timeline.addEventListener("pointerleave", () => { tooltip.hidden = true; });
     return timeline;
@@ -198,6 +226,20 @@
       svg.append(shape("rect", { class: "column", x: a, y: 0, width: b - a, height: place.height }));
       svg.append(shape("rect", { class: "chunk", x: a, y: 0, width: b - a, height: 4 }));
     }
+  }
+
+  // The share of the picture that changes for good over time, with the time of the action.
+  function drawChange(svg, clip, place, at) {
+    if (!clip.change) return;
+    const { start, step, values } = clip.change;
+    const bottom = place.change + CHANGE;
+    const height = (value) => (bottom - ((CHANGE - 2) * value) / 100).toFixed(1);
+    const middle = (k) => at(clamp(start + (k + 0.5) * step, clip.start, clip.end)).toFixed(1);
+    const points = values.map((value, k) => `L${middle(k)} ${height(value)}`);
+    svg.append(shape("path", { class: "change", d: `M${middle(0)} ${bottom}${points.join("")}L${middle(values.length - 1)} ${bottom}Z` }));
+    if (!clip.action) return;
+    const d = `M${at(clip.action[2]).toFixed(1)} ${place.change - 4}V${bottom}`;
+    for (const style of ["action-time halo", "action-time"]) svg.append(shape("path", { class: style, d }));
   }
 
   function drawTracklets(svg, timeline, clip, place, at) {
@@ -245,6 +287,7 @@
   function describe(clip) {
     const parts = [`Timeline from ${seconds(clip.start)} to ${seconds(clip.end)}`];
     for (const [time, role] of clip.moments) parts.push(`${role} at ${seconds(time)}`);
+    if (clip.change) parts.push(`the picture changes fastest near ${seconds(clip.change.peakTime)}`);
     if (clip.truth && clip.truth.length) parts.push(`true action ${clip.truth.map(([a, b]) => `${seconds(a)} to ${seconds(b)}`).join(", ")}`);
     return parts.join("; ");
   }
@@ -261,6 +304,12 @@
       parts.push(`action score ${nearest[1].toFixed(2)}`);
     }
     return parts.join(" · ");
+  }
+
+  function changeText(clip, time) {
+    const { start, step, peak, values } = clip.change;
+    const value = values[Math.floor((time - start) / step)] || 0;
+    return `${seconds(time)} · ${percent((peak * value) / 100)} of the picture changes for good per second`;
   }
 
   function showTooltip(event, text) {

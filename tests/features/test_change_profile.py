@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from objectstates.data.clips import ChangeProfile
+from objectstates.features.change_profile import (
+    COLUMN_SCALE,
+    SHORTEST_BIN,
+    ClipChange,
+    chunk_columns,
+    clip_change,
+    profile_of,
+)
+from tests.features.films import FPS, THING, film
+from tests.video.videos import write_video
+
+FILMS = {
+    "plain": {},
+    "a swaying camera": {"sway": 8.0},
+    "changing light": {"flicker": 25.0},
+    "a hand that covers it": {"hand": (1.2, 2.6)},
+    "near the start": {"change": 1.2},
+    "near the end": {"change": 2.9},
+    "all at once": {"sway": 6.0, "flicker": 15.0, "hand": (1.5, 2.4)},
+}
+
+
+@pytest.fixture
+def seen(tmp_path):
+    def change_in(**options) -> ClipChange:
+        path = write_video(tmp_path / "film.mp4", film(**options), fps=FPS, options={"crf": "18"})
+        return clip_change(path, None, None)
+
+    yield change_in
+    clip_change.cache_clear()  # the next film has the same path
+
+
+@pytest.mark.parametrize("options", FILMS.values(), ids=FILMS)
+def test_the_time_and_the_place_of_a_change_are_found(seen, options):
+    found = seen(**options)
+    share = found.curve / found.curve.sum()
+    hidden = options.get("hand", (2.0, 2.0))
+    first = min(options.get("change", 2.0), hidden[0]) - 0.1
+    last = max(options.get("change", 2.0), hidden[1]) + 0.1
+    assert share[(found.times >= first) & (found.times <= last)].sum() > 0.8
+    if "hand" not in options:
+        assert found.times[found.curve.argmax()] == pytest.approx(
+            options.get("change", 2.0), abs=1.5 / FPS
+        )
+    x1, y1, x2, y2 = (round(v / 2) for v in THING)
+    inside = np.zeros(found.amount.shape, bool)
+    inside[y1 - 3 : y2 + 3, x1 - 3 : x2 + 3] = True
+    assert found.amount[inside].sum() > 0.9 * found.amount.sum()
+    surely = 0.2 if "hand" in options else 0.5  # hidden frames explain nothing
+    assert found.amount[y1 + 3 : y2 - 3, x1 + 3 : x2 - 3].mean() > surely
+
+
+@pytest.mark.parametrize("options", [{}, {"hand": (1.2, 2.6)}, {"sway": 8.0}, {"flicker": 25.0}])
+def test_without_a_change_there_is_none(seen, options):
+    lasting = seen(change=2.0, **options).curve.sum()
+    clip_change.cache_clear()
+    assert seen(change=None, **options).curve.sum() < 0.05 * lasting
+
+
+def profile(curve: list[float], start: float = 0.0, step: float = 0.1) -> ChangeProfile:
+    return ChangeProfile(start, step, np.array(curve, np.float32), np.zeros((2, 3), np.uint8))
+
+
+def test_the_columns_of_chunks_are_greatest_at_the_change():
+    chunks = np.stack([np.arange(10) * 0.4, np.arange(1, 11) * 0.4], axis=1)
+    change = np.zeros(40)
+    change[22] = 0.03  # 2.2 to 2.3 s, in chunk 5
+    columns = chunk_columns(profile(change.tolist()), chunks)
+    assert columns.max(axis=0) == pytest.approx([COLUMN_SCALE] * 2)
+    assert np.flatnonzero(columns[:, 0] > 0).tolist() == [5, 6]  # within 0.4 s of their middles
+    assert np.flatnonzero(columns[:, 1] > 0).tolist() == [4, 5, 6, 7]
+    assert (columns == chunk_columns(profile((7 * change).tolist()), chunks)).all()
+
+
+def test_the_columns_are_zero_where_nothing_is_known_or_changes():
+    chunks = np.array([[0, 0.4], [0.4, 0.9]])
+    assert not chunk_columns(None, chunks).any()
+    assert not chunk_columns(profile([0.0] * 9), chunks).any()
+
+
+def change(times: np.ndarray, curve: np.ndarray, amount: np.ndarray) -> ClipChange:
+    height, width = amount.shape
+    return ClipChange(
+        times=times,
+        period=float(np.median(np.diff(times))) if len(times) > 1 else 0.04,
+        cameras=np.tile(np.eye(3), (len(times), 1, 1)),
+        before=np.zeros((height, width, 3), np.float32),
+        after=np.zeros((height, width, 3), np.float32),
+        amount=amount.astype(np.float32),
+        step=np.zeros((height, width, 2), np.float32),
+        curve=curve.astype(np.float32),
+    )
+
+
+@given(
+    gaps=st.lists(st.floats(0.005, 0.5), max_size=40),
+    start=st.floats(0, 1000),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=60, deadline=None)
+def test_bins_of_equal_length_hold_what_the_frames_hold(
+    gaps: list[float], start: float, seed: int
+) -> None:
+    times = start + np.cumsum([0.0, *gaps])
+    curve = np.random.default_rng(seed).random(len(times)) * (np.arange(len(times)) > 0)
+    profile = profile_of(change(times, curve, np.zeros((9, 16))))
+    assert profile.start == times[0]
+    assert profile.step >= SHORTEST_BIN
+    edges = profile.start + profile.step * np.arange(len(profile.curve) + 1)
+    assert edges[-1] >= times[-1] - 1e-4
+    assert (profile.curve >= 0).all()
+    assert profile.curve.sum() == pytest.approx(curve.sum(), rel=1e-4)
+    for edge, until in zip(edges[1:-1], np.cumsum(profile.curve), strict=False):
+        least, most = curve[times <= edge].sum(), curve[: (times <= edge).sum() + 1].sum()
+        assert least - 1e-3 <= until <= most + 1e-3, "no change is moved beyond its two frames"
+
+
+def test_a_change_lies_between_its_two_frames() -> None:
+    times = np.arange(20) / 20
+    curve = np.zeros(20)
+    curve[7] = 0.25
+    profile = profile_of(change(times, curve, np.zeros((9, 16))))
+    assert np.flatnonzero(profile.curve > 1e-6).tolist() == [6]  # from 0.30 s to 0.35 s
+    assert profile.curve[6] == pytest.approx(0.25)
+
+
+def test_where_is_the_amount_at_low_resolution() -> None:
+    amount = np.zeros((90, 160))
+    amount[:45, :80] = 1.0
+    where = profile_of(change(np.arange(5) / 25, np.zeros(5), amount)).where
+    assert where.dtype == np.uint8
+    assert where.shape == (22, 40)
+    assert (where[:10, :20] == 255).all()
+    assert where[12:].max() == where[:, 20:].max() == 0
+    tall = profile_of(change(np.arange(5) / 25, np.zeros(5), np.ones((160, 30)))).where
+    assert tall.shape == (160, 30)
+
+
+def test_one_frame_has_one_bin() -> None:
+    profile = profile_of(change(np.array([2.0]), np.zeros(1), np.zeros((2, 3))))
+    assert profile.curve.tolist() == [0.0]
+    assert (profile.start, profile.step) == (2.0, 0.04)
