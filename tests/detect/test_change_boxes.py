@@ -34,7 +34,8 @@ def change() -> ClipChange:
         fill(step, box, (when, when + 0.1))
     times = np.arange(100) / 10
     cameras = np.tile(np.eye(3), (100, 1, 1))
-    return ClipChange(times, 0.1, cameras, before, after, amount, step, np.zeros(100, np.float32))
+    curve = np.zeros(100, np.float32)
+    return ClipChange(times, 0.1, cameras, before, after, amount, step, curve, amount)
 
 
 def test_the_moved_part_and_the_whole_object_are_among_the_boxes(change: ClipChange):
@@ -66,7 +67,7 @@ def test_boxes_of_both_kinds_alternate():
 
 
 def test_where_nothing_changed_boxes_of_contrast_remain(change: ClipChange):
-    still = replace(change, after=change.before, amount=np.zeros(SIZE, np.float32))
+    still = replace(change, after=change.before, possible=np.zeros(SIZE, np.float32))
     boxes, scores = propose(still).best(0.0, 3)
     assert iou(boxes[:1], BOARD[None]).item() > 0.6
     assert scores.max() < 0.2

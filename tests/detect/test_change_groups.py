@@ -54,7 +54,7 @@ def test_a_few_pixels_are_no_group():
 
 def pushed(shift: int) -> AlignedFrames:
     """Forty frames of noise; in the later half all is shifted, and a bright thing appears."""
-    wall = np.random.default_rng(0).integers(60, 190, (SIZE[0], SIZE[1] + 10, 3)).astype(np.uint8)
+    wall = np.random.default_rng(0).integers(100, 150, (SIZE[0], SIZE[1] + 10, 3)).astype(np.uint8)
     images = np.stack([wall[:, shift * (k >= 20) :][:, : SIZE[1]] for k in range(40)])
     images[20:, 20:35, 30:50] = (250, 128, 128)
     return AlignedFrames(np.arange(40) / 10, 0.1, images, np.tile(np.eye(3), (40, 1, 1)))

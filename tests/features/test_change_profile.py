@@ -96,6 +96,7 @@ def change(times: np.ndarray, curve: np.ndarray, amount: np.ndarray) -> ClipChan
         amount=amount.astype(np.float32),
         step=np.zeros((height, width, 2), np.float32),
         curve=curve.astype(np.float32),
+        possible=amount.astype(np.float32),
     )
 
 

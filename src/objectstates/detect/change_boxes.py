@@ -38,10 +38,12 @@ MIN_CHANGE = 0.0025  # of the frame, regularises shares: smaller changes count l
 AROUND = 1.5  # sides of the box whose colours are compared, relative to the candidate's
 COLOURS = 40  # the most frequent ones of the picture
 CONTRAST_WEIGHT = 0.8
-"""Of contrast in the weighted geometric mean with agreement: the best of 0.67 to 0.86 on 30
-simulated and 60 real clips; with the others the recall of six boxes is up to 0.06 and 0.1 lower."""
+"""Of contrast in the weighted geometric mean with agreement. With 0.67 to 0.86 the recall of six
+boxes is 0.84 to 0.90 on 30 simulated training clips, and 0.22 to 0.27 on 60 real ones."""
 LEAST_AGREEMENT = 1e-5  # so that contrast ranks boxes where nothing changed
-AT_BORDER = 0.5  # factor per side of the frame that is touched, two at most: arms come in there
+AT_BORDER = 0.5
+"""Factor per side of the frame that a box touches, two at most: arms come in there. 0.3 to 0.7 do
+the same; without it, recall on the simulated clips falls from 0.90 to 0.58."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +179,7 @@ def _agreement(
             score = own * then / (totals[i] + floor) * then / (every + floor)
             if score > best[n]:
                 best[n], index[n] = score, k
-                density[n] = then / ((x2 - x1) * (y2 - y1))
+                density[n] = max(then, 0.0) / ((x2 - x1) * (y2 - y1))
     return best, density, index
 
 

@@ -61,6 +61,8 @@ class ClipChange:
     amount : (h, w) 0 to 1, how surely the pixel has changed for good.
     step : (h, w, 2) seconds; between them the pixel stepped.
     curve : (n,) share of the picture that changes for good in each frame.
+    possible : (h, w) 0 to 1, as ``amount``, but less strict about purity, and without groups: it
+        also shows what is hidden for long, and small things.
     """
 
     times: Floats
@@ -71,6 +73,7 @@ class ClipChange:
     amount: Floats32
     step: Floats32
     curve: Floats32
+    possible: Floats32
 
 
 def clip_change(
@@ -98,13 +101,15 @@ def find_change(frames: AlignedFrames) -> ClipChange:
     square = ((after - before) ** 2).sum(axis=2)
     noise = HALF_DIFFERENCE**2 + 4 * (spread_before + spread_after) ** 2
     first, last, purity = _steps(images, exposure, before, after, square)
-    amount = (square / (square + noise) * purity**PURITY_POWER).astype(np.float32)
+    changed = square / (square + noise)
+    possible = (changed * purity).astype(np.float32)
+    amount = (changed * purity**PURITY_POWER).astype(np.float32)
     middle = (frames.times[first] + frames.times[last]) / 2
     amount *= _group_weights(amount, middle)
     curve = _histogram(first, last, amount, count) / (height * width)
     step = np.stack([frames.times[first], frames.times[last]], axis=2).astype(np.float32)
     return ClipChange(
-        frames.times, frames.period, frames.cameras, before, after, amount, step, curve
+        frames.times, frames.period, frames.cameras, before, after, amount, step, curve, possible
     )
 
 
