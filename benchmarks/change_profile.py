@@ -50,7 +50,8 @@ def distances(result: Result, manipulation: Manipulation) -> np.ndarray:
     """(N,) seconds from the action's time to the true interval, 0 within it."""
     truth = [manipulation.truth[clip].action for clip in result.clips]
     start, end = np.array(truth, np.float64).T
-    return np.maximum(np.maximum(start - result.action_time, result.action_time - end), 0)
+    late = np.maximum(start - result.action_time, result.action_time - end)
+    return np.asarray(np.maximum(late, 0), np.float64)
 
 
 def judge(manipulation: Manipulation, out: Path, detector: str) -> Iterator[tuple[str, Judged]]:
