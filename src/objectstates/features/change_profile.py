@@ -231,9 +231,9 @@ def profile_of(change: ClipChange) -> ChangeProfile:
 
 WIDTHS = (1.0, 2.0)  # chunk lengths on either side of a chunk's middle, one column each
 COLUMN_SCALE = 0.6
-"""Half the mean length of the other features of a chunk. On simulated training clips, whole ones and
-ones of 1 to 2 s, less misses actions that reach the end, and twice as much misleads in long ones.
-On real clips it makes no difference."""
+"""Half the mean length of the other features of a chunk. On simulated training clips, whole and cut
+to 1 or 2 s, less misses actions that reach the end, and twice as much misleads in whole clips. On
+real clips it makes no difference."""
 
 
 def chunk_columns(profile: ChangeProfile | None, chunks: Floats) -> Floats32:
