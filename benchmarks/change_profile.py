@@ -28,7 +28,7 @@ from objectstates.evaluation.benchmark.manipulations import (
     find_manipulations,
     read_manipulation,
 )
-from objectstates.evaluation.bootstrap import interval
+from objectstates.evaluation.bootstrap import Interval, interval, macro_mean
 from objectstates.evaluation.precision import Evaluation
 from objectstates.features.change_profile import WIDTHS
 from objectstates.ingest.pipeline import IngestSettings, ingest_to
@@ -80,14 +80,22 @@ def table(judged: dict[str, list[Judged]]) -> str:
         states, action = (
             interval([getattr(part, side) for part in scores]) for side in ("precisions", "actions")
         )
-        time = np.concatenate([apart for _, apart in parts])
-        shown = f"{np.median(time):.2f}, {np.quantile(time, 0.9):.2f}" if len(time) else ""
-        recall = np.nanmean([part.state_recall for part in scores])
-        lines.append(
-            f"| {name} | {states.mean:.2f} ({states.low:.2f}-{states.high:.2f}) | {recall:.2f} "
-            f"| {action.mean:.2f} ({action.low:.2f}-{action.high:.2f}) | {shown} |"
-        )
+        apart = np.concatenate([each for _, each in parts])
+        times = [np.median(apart), np.quantile(apart, 0.9)] if len(apart) else []
+        cells = [
+            name,
+            shown(states),
+            f"{macro_mean([part.recalls for part in scores]):.2f}".replace("nan", ""),
+            shown(action),
+            ", ".join(f"{time:.2f}" for time in times),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def shown(score: Interval) -> str:
+    bounds = f" ({score.low:.2f}-{score.high:.2f})"
+    return "" if np.isnan(score.mean) else f"{score.mean:.2f}{bounds}"
 
 
 def main() -> None:

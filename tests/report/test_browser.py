@@ -177,7 +177,7 @@ def test_mistakes_are_counted_and_filtered_by_kind(js: Script) -> None:
     assert failures["ambiguous"] >= 1
     js("document.querySelector('.mistake-count[data-kind=action]').click()")
     assert shown(js) == [4]
-    assert "action off by 1.5 s" in js("document.querySelector('#clip-4 .mistakes').textContent")
+    assert "action off by 1.8 s" in js("document.querySelector('#clip-4 .mistakes').textContent")
     js("document.querySelector('.mistake-count[data-kind=action]').click()")
     assert len(shown(js)) == len(NAMES)
     set_control(js, "kind", "none")

@@ -338,13 +338,15 @@ class ClipView:
 
     @cached_property
     def action_error(self) -> float | None:
-        """Seconds from the action's time to the nearest true interval, 0 inside one.
+        """Seconds from the action's chunk to the nearest true interval, 0 inside one.
 
-        Infinite if the clip truly has no action, None if the truth or the action is missing.
+        Infinite if the clip truly has no action, None if the truth or the action is missing. The
+        truth is known by chunks, so the chunk is judged, as precision does, and not the moment.
         """
         if self.action is None or self.true_action is None:
             return None
-        time = self.action.time
+        corpus = self.result.corpus
+        time = float(corpus.chunks.time[corpus.chunk_rows(self.number)[self.action.chunk]])
         return min((max(a - time, time - b, 0.0) for a, b in self.true_action), default=math.inf)
 
     @cached_property
