@@ -234,7 +234,7 @@ def test_mistakes_are_named_by_kind(result: Result) -> None:
     clips = view_clips(result)
     assert [clip.mistake_kinds for clip in clips[:4]] == [()] * 4
     assert clips[4].mistake_kinds == ("action",)
-    assert clips[4].action_error == pytest.approx(1.5, abs=0.03), "to a frame"
+    assert clips[4].action_error == pytest.approx(1.75, abs=0.03), "to a frame"
     assert clips[4].mistakes[0].text == "action off by 1.8 s"
     assert clips[4].disagreement == 0.5
     assert clips[5].mistake_kinds == ("ambiguous",)
