@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -62,6 +64,16 @@ def test_the_time_and_the_place_of_a_change_are_found(seen, options):
 def test_without_a_change_there_is_none(seen, options):
     lasting = seen(change=2.0, **options).curve.sum()
     assert seen(change=None, **options).curve.sum() < 0.05 * lasting
+
+
+def test_a_video_that_is_replaced_is_read_again(tmp_path):
+    path = tmp_path / "film.mp4"
+    totals = []
+    for number, moment in enumerate((2.0, None)):
+        write_video(path, film(change=moment), fps=FPS, options={"crf": "18"})
+        os.utime(path, ns=(number, number))
+        totals.append(clip_change(path, None, None).curve.sum())
+    assert totals[1] < 0.05 * totals[0]
 
 
 def profile(curve: list[float], start: float = 0.0, step: float = 0.1) -> ChangeProfile:

@@ -7,6 +7,7 @@ when the picture changes for good near that chunk, and how long the change lasts
 from __future__ import annotations
 
 import numpy as np
+from scipy.ndimage import gaussian_filter1d
 
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array
@@ -44,9 +45,6 @@ def moment_and_extent(
 
 
 def smoothed(profile: ChangeProfile, seconds: float) -> Array:
-    """(n,) the curve, smoothed by a Gaussian of this standard deviation."""
-    deviation = max(seconds / profile.step, 1e-3)
-    reach = int(np.ceil(3 * deviation))
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2)
-    padded = np.pad(profile.curve.astype(np.float64), reach)
-    return np.convolve(padded, kernel / kernel.sum(), "valid")
+    """(n,) the curve, smoothed by a Gaussian of this standard deviation; 0 outside of the clip."""
+    curve = profile.curve.astype(np.float64)
+    return np.asarray(gaussian_filter1d(curve, seconds / profile.step, mode="constant"))

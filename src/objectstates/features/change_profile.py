@@ -83,12 +83,24 @@ def clip_change(
 
     image_fps : frame rate of a folder of images.
     """
-    return _last_change(str(path), start, end, image_fps if Path(path).is_dir() else 0.0)
+    folder = Path(path).is_dir()
+    return _last_change(str(path), _modified(Path(path)), start, end, image_fps if folder else 0.0)
 
 
 @lru_cache(maxsize=1)  # the detector and the features of a clip both need it
-def _last_change(path: str, start: float | None, end: float | None, image_fps: float) -> ClipChange:
+def _last_change(
+    path: str, _modified: int, start: float | None, end: float | None, image_fps: float
+) -> ClipChange:
     return find_change(read_aligned(path, start, end, image_fps=image_fps or 25.0))
+
+
+def _modified(path: Path) -> int:
+    """When a video, or an image of a folder, was last written, in nanoseconds; 0 if unknown."""
+    try:
+        files = [path, *path.iterdir()] if path.is_dir() else [path]
+        return max(file.stat().st_mtime_ns for file in files)
+    except OSError:
+        return 0  # reading it reports why
 
 
 def find_change(frames: AlignedFrames) -> ClipChange:
