@@ -4,7 +4,8 @@ A result is a folder::
 
     result.json         format version, settings, versions, objective, certificate, skipped clips
     clips.parquet       clip, action_chunk (index within the clip), action_time, action_start,
-                        action_end (s), action_score, confidence
+                        action_end (s), action_score, confidence; action_confidence,
+                        state_1_confidence, state_2_confidence: the chance that each is right
     tracklets.parquet   clip, tracklet (index within the clip), start, end, state, score_1, score_2
     chunks.parquet      clip, chunk (index within the clip), start, end, action, score
     classifiers.npz     the learned classifiers, absent sides left out; no pickle
@@ -29,6 +30,7 @@ import pyarrow.parquet as pq
 from objectstates.base.errors import CorpusError, MissingExtraError, ResultError
 from objectstates.base.storage import Artefact
 from objectstates.data.corpus import Array, Corpus
+from objectstates.data.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas
@@ -42,6 +44,7 @@ ARTEFACT = Artefact(
     error=ResultError,
 )
 _N_COLUMNS = {"state": 2, "action": 1}  # of each classifier
+CONFIDENCES = ("action_confidence", "state_1_confidence", "state_2_confidence")
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class Result:
     Arrays follow the rows of ``corpus``: the N clips that took part, with M tracklets and T chunks
     in all, without features. If only states were sought, ``action_chunk`` is -1 and the action's
     time, span and scores are NaN; if only the action was, states are 0 and their scores NaN.
+    ``verdict`` and ``confidences`` say how far to trust it (``discovery/verdict.py``); results of
+    earlier versions have neither.
     ``skipped`` clips are not in the corpus. ``set_aside`` are the outlier clips: they are in the
     corpus, but were not learned from, and their labels are predictions.
 
@@ -106,6 +111,8 @@ class Result:
     summary: dict[str, Any]
     skipped: tuple[SkippedClip, ...] = field(default=())
     set_aside: tuple[SkippedClip, ...] = field(default=())
+    verdict: Verdict | None = None
+    confidences: Array | None = None  # (N, 3) chances that action, state 1 and state 2 are right
 
     def __repr__(self) -> str:
         tracklets, chunks = len(self.state), len(self.action_scores)
@@ -164,10 +171,13 @@ class Result:
 
     @property
     def confidence(self) -> Array:
-        """(N,) from 0 to 1: e^2 / (e^2 + 1/4) of the evidence e, 0.8 at 1 and 0.5 at 1/2.
+        """(N,) from 0 to 1: the share of the clip's answers that is right, on average over corpora.
 
-        It ranks clips; it is not a probability.
+        The action counts as much as both states together. Without ``confidences`` it only ranks
+        clips: e^2 / (e^2 + 1/4) of the evidence e.
         """
+        if self.confidences is not None:
+            return _weighted_mean(self.confidences.T)
         square = np.maximum(self.evidence, 0.0) ** 2
         return np.asarray(square / (square + 0.25))
 
@@ -196,10 +206,7 @@ class Result:
             total = np.bincount(owner[mine], scores, len(self.clips))
             count = np.bincount(owner[mine], minlength=len(self.clips))
             sides.append(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
-        known = np.stack([self.action_score * action_scale[0], *sides])
-        weight = np.array([2.0, 1.0, 1.0])[:, None] * ~np.isnan(known)
-        mean = (np.nan_to_num(known) * weight).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
-        return np.asarray(mean)
+        return _weighted_mean(np.stack([self.action_score * action_scale[0], *sides]))
 
     def _at_action(self, column: Array) -> Array:
         rows = self.corpus.chunks.offsets[:-1] + np.maximum(self.action_chunk, 0)
@@ -214,6 +221,8 @@ class Result:
                 "skipped": [asdict(clip) for clip in self.skipped],
                 "set_aside": [asdict(clip) for clip in self.set_aside],
             }
+            if self.verdict is not None:
+                header["verdict"] = self.verdict.to_json()
             ARTEFACT.write_header(folder, header)
             pq.write_table(self._clip_table(), folder / "clips.parquet")
             pq.write_table(self._tracklet_table(), folder / "tracklets.parquet")
@@ -250,6 +259,8 @@ class Result:
                 settings=header.pop("settings"),
                 skipped=tuple(SkippedClip(**s) for s in header.pop("skipped")),
                 set_aside=tuple(SkippedClip(**s) for s in header.pop("set_aside", ())),
+                verdict=_read_verdict(header.pop("verdict", None)),
+                confidences=_read_confidences(clips),
                 summary=header,
             )
             _check_rows(result)
@@ -262,6 +273,11 @@ class Result:
 
     def _clip_table(self) -> pa.Table:
         none = self.action_chunk < 0
+        chances = (
+            {}
+            if self.confidences is None
+            else dict(zip(CONFIDENCES, self.confidences.T, strict=True))
+        )
         return pa.table(
             {
                 "clip": pa.array(self.clips, pa.string()),
@@ -271,6 +287,7 @@ class Result:
                 "action_end": _nullable(self.action_span[:, 1]),
                 "action_score": _nullable(self.action_score),
                 "confidence": pa.array(self.confidence, pa.float64()),
+                **{name: _nullable(column) for name, column in chances.items()},
             }
         )
 
@@ -304,6 +321,13 @@ class Result:
         )
 
 
+def _weighted_mean(known: Array) -> Array:
+    """(N,) mean of the known of (3, N) numbers of action, state 1 and state 2."""
+    weight = np.array([2.0, 1.0, 1.0])[:, None] * ~np.isnan(known)
+    mean = (np.nan_to_num(known) * weight).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
+    return np.asarray(mean)
+
+
 def _check_rows(result: Result) -> None:
     """Raise if the tables do not match the corpus beside them."""
     offsets = result.corpus.chunks.offsets
@@ -334,6 +358,16 @@ def _frame(table: pa.Table) -> pandas.DataFrame:
 
 def _column(table: pa.Table, name: str, missing: float) -> Array:
     return np.asarray(table[name].cast(pa.float64()).fill_null(missing).to_numpy(), np.float64)
+
+
+def _read_verdict(values: Any) -> Verdict | None:
+    return None if values is None else Verdict.from_json(values)
+
+
+def _read_confidences(clips: pa.Table) -> Array | None:
+    if not set(CONFIDENCES) <= set(clips.column_names):
+        return None
+    return np.stack([_column(clips, name, np.nan) for name in CONFIDENCES], axis=1)
 
 
 def _read_classifiers(path: Path) -> dict[str, Classifier]:
