@@ -1,0 +1,189 @@
+"""Replication: does what was found in some clips hold in others?
+
+The clips are divided at random into four parts. Classifiers learned on three of them label the
+fourth, and their labels are compared with those of the whole discovery. A discovery that explains
+noise does not replicate, however low its objective is. Agreement between seeds says nothing: all of
+them explain the same noise.
+
+The action may replicate for a trivial reason: in every clip it is where the change profile has its
+peak. So the parts are also learned without the profile, from motion and appearance alone. Where
+these place the action in a clip that they have not seen, and when the picture of that clip changes
+for good, are two independent answers to the same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from objectstates.data.clips import ChangeProfile
+from objectstates.data.corpus import Array, Corpus
+from objectstates.data.result import Result
+from objectstates.discovery.action_moment import smoothed
+from objectstates.features.change_profile import WIDTHS
+
+PARTS, REPEATS = 4, 2  # of the division: eight discoveries, and as many without the profile
+SAMPLE = 60  # clips that are divided, a random sample if there are more
+NEAR = 3.0  # chunks between a learned action and the peak of the change that count as the same
+
+Discover = Callable[[Corpus], Result]
+Predict = Callable[[Result, Corpus], Result]
+
+
+@dataclass(frozen=True, eq=False)
+class Replication:
+    """What classifiers of other clips say about each clip; means over all of them, NaN if unknown.
+
+    action : (N,) share of them that place the action in the span found, or next to it.
+    cues : (N,) share of them that place it at the peak of the change, without knowing of it.
+    action_chance, cues_chance : (N,) both for a time drawn at random.
+    states : (N, 2) share of the tracklets found in each state that get the same one.
+    order : (N,) probability that the scores tell a tracklet found in state 2 from one in state 1.
+    """
+
+    action: Array
+    action_chance: Array
+    cues: Array
+    cues_chance: Array
+    states: Array
+    order: Array
+
+
+def replicate(
+    corpus: Corpus,
+    found: Result,
+    learned: Array,
+    discover: Discover,
+    predict: Predict,
+    *,
+    seed: int = 0,
+) -> Replication:
+    """Compare ``found``, the result on ``corpus``, with results on parts of it.
+
+    learned : the clips to learn from, all but outliers.
+    discover : called eight times, or sixteen times where change profiles are known.
+    predict : labels another corpus with the classifiers of a result.
+    """
+    compared = _Comparison(corpus, found)
+    bare = without_change(corpus)
+    for own in _parts(learned, np.random.default_rng(seed)):
+        other = np.setdiff1d(np.arange(len(corpus)), own)
+        compared.add(other, _predicted(corpus, own, other, discover, predict))
+        if bare is not None:
+            compared.add_cues(other, _predicted(bare, own, other, discover, predict))
+    return compared.means()
+
+
+def without_change(corpus: Corpus) -> Corpus | None:
+    """The corpus without change profiles and their columns; None where it never had any."""
+    made = corpus.info.get("ingest")
+    if not (isinstance(made, dict) and made.get("change_columns")):
+        return None
+    bare = corpus.chunks.features[:, : -len(WIDTHS)]
+    return replace(corpus.with_features(chunks=bare), changes=(None,) * len(corpus))
+
+
+def peak_time(profile: ChangeProfile | None, smoothing: float) -> float:
+    """When the picture changes most, in seconds; NaN where nothing changes, or it is not known.
+
+    smoothing : seconds; standard deviation.
+    """
+    if profile is None or not profile.curve.any():
+        return np.nan
+    at = int(smoothed(profile, smoothing).argmax())
+    return float(profile.start + profile.step * (at + 0.5))
+
+
+def _parts(clips: Array, rng: np.random.Generator) -> Iterator[Array]:
+    """The clips to learn on: all but a part of them, in turn."""
+    for _ in range(REPEATS):
+        sample = rng.permutation(clips)[:SAMPLE]
+        for part in range(min(PARTS, len(sample))):
+            yield np.sort(np.delete(sample, np.s_[part::PARTS]))
+
+
+def _predicted(
+    corpus: Corpus, own: Array, other: Array, discover: Discover, predict: Predict
+) -> Result:
+    return predict(discover(corpus.select(own)), corpus.select(other))
+
+
+class _Comparison:
+    """How labels by classifiers of other clips agree with those found."""
+
+    def __init__(self, corpus: Corpus, found: Result) -> None:
+        n, chunks = len(corpus), corpus.chunks
+        self._found, self._offsets = found, corpus.tracklets.offsets
+        self._chunk = float(np.median(chunks.end - chunks.start)) if len(chunks.end) else np.nan
+        bounds = [corpus.chunk_rows(k) for k in range(n)]
+        lengths = np.array([chunks.end[r[-1]] - chunks.start[r[0]] if r else np.nan for r in bounds])
+        self._peaks = np.array([peak_time(change, self._chunk) for change in corpus.changes])
+        span = np.diff(found.action_span, axis=1)[:, 0]
+        self._chances = (
+            np.minimum((span + 2 * self._chunk) / lengths, 1),
+            np.minimum(2 * NEAR * self._chunk / lengths, 1),
+        )
+        self._action, self._cues, self._states = [], [], []
+        self._order: list[Array] = []
+
+    def add(self, clips: Array, labelled: Result) -> None:
+        """Compare the labels of ``clips`` by classifiers of others."""
+        n = len(self._found.clips)
+        start, end = self._found.action_span[clips].T
+        time = labelled.action_time
+        near = (time >= start - self._chunk) & (time <= end + self._chunk)
+        self._action.append(_scattered(np.where(np.isnan(time), np.nan, near), clips, n))
+        states, order = np.full((n, 2), np.nan), np.full(n, np.nan)
+        for k, clip in enumerate(clips):
+            mine = slice(*labelled.corpus.tracklets.offsets[k : k + 2])
+            found = self._found.state[slice(*self._offsets[clip : clip + 2])]
+            states[clip] = [_share(labelled.state[mine][found == s] == s) for s in (1, 2)]
+            difference = labelled.state_scores[mine, 1] - labelled.state_scores[mine, 0]
+            order[clip] = _separation(difference[found == 1], difference[found == 2])
+        self._states.append(states)
+        self._order.append(order)
+
+    def add_cues(self, clips: Array, labelled: Result) -> None:
+        """Compare the action by classifiers that know nothing of the change with its peak."""
+        peaks = self._peaks[clips]
+        near = np.abs(labelled.action_time - peaks) <= NEAR * self._chunk
+        known = np.where(np.isnan(labelled.action_time), np.nan, near)  # no change: no agreement
+        self._cues.append(_scattered(known, clips, len(self._found.clips)))
+
+    def means(self) -> Replication:
+        n = len(self._found.clips)
+        action_chance, cues_chance = self._chances
+        return Replication(
+            action=_mean(self._action, (n,)),
+            action_chance=action_chance,
+            cues=_mean(self._cues, (n,)),
+            cues_chance=cues_chance,
+            states=_mean(self._states, (n, 2)),
+            order=_mean(self._order, (n,)),
+        )
+
+
+def _scattered(values: Array, rows: Array, count: int) -> Array:
+    column = np.full(count, np.nan)
+    column[rows] = values
+    return column
+
+
+def _share(right: Array) -> float:
+    return float(right.mean()) if len(right) else 0.0
+
+
+def _separation(low: Array, high: Array) -> float:
+    """Probability that one of ``high`` exceeds one of ``low``; NaN if there are none."""
+    if not (len(low) and len(high)):
+        return np.nan
+    return float((high[:, None] > low[None]).mean())
+
+
+def _mean(columns: list[Array], shape: tuple[int, ...]) -> Array:
+    """Mean of what is known."""
+    stacked = np.stack([np.full(shape, np.nan), *columns])
+    known = (~np.isnan(stacked)).sum(axis=0)
+    return np.where(known > 0, np.nansum(stacked, axis=0) / np.maximum(known, 1), np.nan)
