@@ -163,7 +163,7 @@ def _validate_changes(corpus: CorpusTables) -> None:
 
 def _change_problem(change: ChangeProfile) -> str | None:
     """What is wrong with a profile; None if nothing is."""
-    curve, where = change.curve, change.where
+    curve, where, motion = change.curve, change.where, change.motion
     if not np.isfinite(change.start):
         return f"start {change.start:g} must be finite"
     if not 0 < change.step < np.inf:
@@ -176,6 +176,15 @@ def _change_problem(change: ChangeProfile) -> str | None:
         return f"where must be uint8 of shape (h, w), not {where.dtype} of {where.shape}"
     if where.shape[1] > MAX_WHERE_WIDTH:
         return f"where is {where.shape[1]} pixels wide: at most {MAX_WHERE_WIDTH} are allowed"
+    if motion is None:
+        return None
+    if motion.dtype != np.float32 or motion.shape != curve.shape:
+        return (
+            f"motion must be float32 of the curve's shape {curve.shape}, not {motion.dtype} of "
+            f"{motion.shape}"
+        )
+    if not (np.isfinite(motion) & (motion >= 0)).all():
+        return "motion must have finite values of 0 or more"
     return None
 
 
