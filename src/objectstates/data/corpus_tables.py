@@ -163,7 +163,7 @@ def _validate_changes(corpus: CorpusTables) -> None:
 
 def _change_problem(change: ChangeProfile) -> str | None:
     """What is wrong with a profile; None if nothing is."""
-    curve, where, motion = change.curve, change.where, change.motion
+    curve, where = change.curve, change.where
     if not np.isfinite(change.start):
         return f"start {change.start:g} must be finite"
     if not 0 < change.step < np.inf:
@@ -176,8 +176,10 @@ def _change_problem(change: ChangeProfile) -> str | None:
         return f"where must be uint8 of shape (h, w), not {where.dtype} of {where.shape}"
     if where.shape[1] > MAX_WHERE_WIDTH:
         return f"where is {where.shape[1]} pixels wide: at most {MAX_WHERE_WIDTH} are allowed"
-    if motion is None:
-        return None
+    return None if change.motion is None else _motion_problem(change.motion, curve)
+
+
+def _motion_problem(motion: Array, curve: Array) -> str | None:
     if motion.dtype != np.float32 or motion.shape != curve.shape:
         return (
             f"motion must be float32 of the curve's shape {curve.shape}, not {motion.dtype} of "

@@ -13,8 +13,8 @@ without learning, and in any scene:
   the border count little: they are what reaches into the picture and stays, such as an arm.
 * The *curve* is the histogram of steps over time, each pixel weighted by its change and purity. A
   pixel that is hidden when it changes spreads its weight over the time that it is hidden.
-* The *motion* of the changed pixels together (``region_motion.py``) tells how fast it goes. Steps do
-  not: in a slow action their number depends on texture, and on what the hand hides.
+* The *motion* of the changed pixels together (``region_motion.py``) tells how fast it goes. Steps
+  do not: in a slow action their number depends on texture, and on what the hand hides.
 
 Changes of exposure are removed from each frame first, and the camera's motion before that
 (``aligned_frames.py``). The constants were chosen on simulated training clips, whole and cut short

@@ -44,9 +44,7 @@ def region_motion(images: Bytes, exposure: Floats32, weights: Floats32) -> Float
 
 
 @compiled
-def _products(
-    images: Bytes, exposure: Floats32, rows: Any, columns: Any, weights: Floats32
-) -> Any:
+def _products(images: Bytes, exposure: Floats32, rows: Any, columns: Any, weights: Floats32) -> Any:
     """(n, 5) weighted sums over pixels and colours of the products xx, xy, yy, xt and yt of the
     derivatives, each between a frame and the one before."""
     count = len(images)
