@@ -36,7 +36,7 @@ def profile(**changes):
     """Five bins from 10 s on, and a picture of two by three pixels."""
     curve = np.array([0.0, 0.25, 0.5, 0.0, 0.0], np.float32)
     where = np.array([[0, 10, 255], [0, 0, 128]], np.uint8)
-    return replace(ChangeProfile(10.0, 0.4, curve, where, curve / 4), **changes)
+    return replace(ChangeProfile(10.0, 0.4, curve, where, curve / np.float32(4)), **changes)
 
 
 def plain_clips():

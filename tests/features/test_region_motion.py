@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from objectstates.features.region_motion import region_motion
+from objectstates.features.region_motion import LEAST_GRADIENT, region_motion
 
 HEIGHT, WIDTH = 60, 80
 BOX = np.zeros((HEIGHT, WIDTH), np.float32)
@@ -38,12 +38,12 @@ def test_it_is_the_distance_in_picture_widths() -> None:
     found = region_motion(moving(PATH), STILL, BOX)
     assert found.dtype == np.float32
     assert found[0] == 0
-    # A tenth of the gradient is added to the denominator: motion is a tenth too small.
-    assert WIDTH * found / (1 / 1.1) == pytest.approx(STEPS, abs=0.12)
+    larger = 1 + LEAST_GRADIENT  # the gradient is, and the motion smaller
+    assert larger * WIDTH * found == pytest.approx(STEPS, abs=0.12)
 
 
 def test_light_is_no_motion() -> None:
-    exposure = np.float32(8 * np.sin(np.arange(9)))[:, None] * np.ones(3, np.float32)
+    exposure = np.repeat(8 * np.sin(np.arange(9))[:, None], 3, axis=1).astype(np.float32)
     still = moving(np.zeros((9, 2)), exposure)
     assert WIDTH * region_motion(still, exposure, BOX).max() < 0.05
     assert WIDTH * region_motion(still, STILL, BOX).max() > 0.1

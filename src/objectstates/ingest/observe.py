@@ -179,7 +179,7 @@ def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> 
         change_time=np.array([profile.start, profile.step]),
         change_curve=profile.curve,
         change_where=profile.where,
-        change_motion=profile.motion,
+        change_motion=np.asarray(profile.motion, np.float32),  # `profile_of` measures it
     )
 
 
