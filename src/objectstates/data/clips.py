@@ -84,12 +84,15 @@ class ChangeProfile:
     curve : (n,) share of the picture that changes for good within each bin, 0 or more.
     where : (h, w) from 0 (unchanged) to 255 (changed), at most `MAX_WHERE_WIDTH` pixels wide; its
         field of view is that of the clip's middle frame, at ``(start + end) / 2`` of the clip.
+    motion : (n,) distance in picture widths by which the changed places move together within each
+        bin, 0 or more; None if it was not measured.
     """
 
     start: float
     step: float
     curve: npt.NDArray[np.float32]
     where: npt.NDArray[np.uint8]
+    motion: npt.NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, slots=True)

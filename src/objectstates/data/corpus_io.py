@@ -131,6 +131,8 @@ def _change_columns(changes: tuple[ChangeProfile | None, ...]) -> dict[str, Any]
         "change_where": (_WHERE, [c and c.where.ravel() for c in changes]),
         "change_where_width": (pa.int32(), [c and c.where.shape[1] for c in changes]),
     }
+    if any(c is not None and c.motion is not None for c in changes):
+        columns["change_motion"] = _CURVE, [c and c.motion for c in changes]
     return {name: pa.array(values, kind) for name, (kind, values) in columns.items()}
 
 
@@ -240,11 +242,12 @@ def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, 
     names = ("change_start", "change_step", "change_where_width")
     starts, steps, widths = (clips.optional(name) for name in names)
     curves, pictures = clips.lists("change", _CURVE), clips.lists("change_where", _WHERE)
+    motions = clips.lists("change_motion", _CURVE)
     changes: list[ChangeProfile | None] = []
-    for row in zip(ids, starts, steps, curves, pictures, widths, strict=True):
-        clip_id, start, step, curve, pixels, width = row
-        missing = [value is None for value in row[1:]]
-        if all(missing):
+    for row in zip(ids, starts, steps, curves, pictures, widths, motions, strict=True):
+        clip_id, start, step, curve, pixels, width, motion = row
+        missing = [value is None for value in row[1:-1]]
+        if all(missing) and motion is None:
             changes.append(None)
             continue
         if any(missing):
@@ -256,7 +259,8 @@ def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, 
                 f"{clips.path}: clip {clip_id!r} has {len(pixels)} pixels of change_where, which "
                 f"are no rows of change_where_width {width}"
             )
-        changes.append(ChangeProfile(float(start), float(step), curve, pixels.reshape(-1, width)))
+        where = pixels.reshape(-1, width)
+        changes.append(ChangeProfile(float(start), float(step), curve, where, motion))
     return tuple(changes)
 
 

@@ -176,6 +176,17 @@ def _change_problem(change: ChangeProfile) -> str | None:
         return f"where must be uint8 of shape (h, w), not {where.dtype} of {where.shape}"
     if where.shape[1] > MAX_WHERE_WIDTH:
         return f"where is {where.shape[1]} pixels wide: at most {MAX_WHERE_WIDTH} are allowed"
+    return None if change.motion is None else _motion_problem(change.motion, curve)
+
+
+def _motion_problem(motion: Array, curve: Array) -> str | None:
+    if motion.dtype != np.float32 or motion.shape != curve.shape:
+        return (
+            f"motion must be float32 of the curve's shape {curve.shape}, not {motion.dtype} of "
+            f"{motion.shape}"
+        )
+    if not (np.isfinite(motion) & (motion >= 0)).all():
+        return "motion must have finite values of 0 or more"
     return None
 
 

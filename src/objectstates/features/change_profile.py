@@ -13,6 +13,8 @@ without learning, and in any scene:
   the border count little: they are what reaches into the picture and stays, such as an arm.
 * The *curve* is the histogram of steps over time, each pixel weighted by its change and purity. A
   pixel that is hidden when it changes spreads its weight over the time that it is hidden.
+* The *motion* of the changed pixels together (``region_motion.py``) tells how fast it goes. Steps
+  do not: in a slow action their number depends on texture, and on what the hand hides.
 
 Changes of exposure are removed from each frame first, and the camera's motion before that
 (``aligned_frames.py``). The constants were chosen on simulated training clips, whole and cut short
@@ -33,12 +35,13 @@ import numpy.typing as npt
 from objectstates.base.jit import compiled
 from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile
 from objectstates.features.aligned_frames import AlignedFrames, read_aligned
+from objectstates.features.region_motion import region_motion
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-VERSION = 1  # of profiles, part of cache keys: raise it when their content may change
+VERSION = 2  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.25  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
@@ -63,6 +66,8 @@ class ClipChange:
     curve : (n,) share of the picture that changes for good in each frame.
     possible : (h, w) 0 to 1, as ``amount``, but less strict about purity, and without groups: it
         also shows what is hidden for long, and small things.
+    motion : (n,) distance in picture widths by which the changed pixels moved since the frame
+        before, together.
     """
 
     times: Floats
@@ -74,6 +79,7 @@ class ClipChange:
     step: Floats32
     curve: Floats32
     possible: Floats32
+    motion: Floats32
 
 
 def clip_change(
@@ -121,7 +127,16 @@ def find_change(frames: AlignedFrames) -> ClipChange:
     curve = _histogram(first, last, amount, count) / (height * width)
     step = np.stack([frames.times[first], frames.times[last]], axis=2).astype(np.float32)
     return ClipChange(
-        frames.times, frames.period, frames.cameras, before, after, amount, step, curve, possible
+        times=frames.times,
+        period=frames.period,
+        cameras=frames.cameras,
+        before=before,
+        after=after,
+        amount=amount,
+        step=step,
+        curve=curve,
+        possible=possible,
+        motion=region_motion(images, exposure, amount),
     )
 
 
@@ -218,15 +233,10 @@ SHORTEST_BIN = 1 / 30  # seconds
 
 
 def profile_of(change: ClipChange) -> ChangeProfile:
-    """The curve in bins of equal length, and the amounts at low resolution.
-
-    What changes in a frame changed since the frame before, so it is divided evenly among the bins
-    in between: irregular frames leave no gaps. The bins sum to what the frames do.
-    """
+    """Curve and motion in bins of equal length, and the amounts at low resolution."""
     step, times = max(change.period, SHORTEST_BIN), change.times
     n_bins = max(1, int(np.ceil((times[-1] - times[0]) / step - 1e-6)))
-    until = np.interp(times[0] + step * np.arange(1, n_bins), times, np.cumsum(change.curve))
-    curve = np.diff(until, prepend=0.0, append=change.curve.sum(dtype=np.float64))
+    edges = times[0] + step * np.arange(1, n_bins)
     height, width = change.amount.shape
     factor = min(1.0, MAX_WHERE_WIDTH / width)
     size = max(1, round(width * factor)), max(1, round(height * factor))
@@ -234,9 +244,21 @@ def profile_of(change: ClipChange) -> ChangeProfile:
     return ChangeProfile(
         start=float(times[0]),
         step=step,
-        curve=np.maximum(curve, 0).astype(np.float32),
+        curve=_binned(times, change.curve, edges),
         where=np.round(255 * np.clip(amount, 0, 1)).astype(np.uint8),
+        motion=_binned(times, change.motion, edges),
     )
+
+
+def _binned(times: Floats, values: Floats32, edges: Floats) -> Floats32:
+    """(n + 1,) the values (k,) of frames in bins between the ``edges`` (n,), with the same sum.
+
+    What happens in a frame happened since the frame before, so it is divided evenly among the bins
+    in between: irregular frames leave no gaps.
+    """
+    until = np.interp(edges, times, np.cumsum(values))
+    bins = np.diff(until, prepend=0.0, append=values.sum(dtype=np.float64))
+    return np.maximum(bins, 0).astype(np.float32)
 
 
 # --- columns of chunk features --------------------------------------------------------------------

@@ -90,7 +90,8 @@ class Observation:
         time, and their times (k, 1) and (c, 1); empty unless `ObserveSettings.words`.
     frames : (1,) number of frames read.
     change_time : (2,) start and step of the clip's `ChangeProfile`, in seconds; ``change_curve``
-        (n,) and ``change_where`` (h, w) are the rest of it. All are empty if there is none.
+        (n,), ``change_where`` (h, w) and ``change_motion`` (n,) are the rest of it. All are empty
+        if there is none.
     """
 
     span: Floats
@@ -110,6 +111,7 @@ class Observation:
     change_time: Floats = field(default_factory=lambda: np.empty(0))
     change_curve: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
     change_where: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0), np.uint8))
+    change_motion: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
 
     def arrays(self) -> dict[str, npt.NDArray[Any] | Rows]:
         return dict(vars(self))
@@ -124,8 +126,9 @@ class StoredObservation:
 
     @property
     def change(self) -> ChangeProfile | None:
-        time, curve, where = (self.entry[f"change_{name}"] for name in ("time", "curve", "where"))
-        return ChangeProfile(float(time[0]), float(time[1]), curve, where) if len(time) else None
+        names = ("time", "curve", "where", "motion")
+        time, *rest = (self.entry[f"change_{name}"] for name in names)
+        return ChangeProfile(float(time[0]), float(time[1]), *rest) if len(time) else None
 
 
 def observe(
@@ -176,6 +179,7 @@ def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> 
         change_time=np.array([profile.start, profile.step]),
         change_curve=profile.curve,
         change_where=profile.where,
+        change_motion=np.asarray(profile.motion, np.float32),  # `profile_of` measures it
     )
 
 
