@@ -19,7 +19,7 @@ from benchmarks.trust.footage import WAYS, Footage, Source
 from objectstates.data.clips import ChangeProfile, Clip
 from objectstates.data.corpus import Corpus
 
-CHOSEN_ON = ("coffee-pull", "drawer-open", "handle-press", "plate-slide", "pour",
+CHOSEN_ON = ("button-press", "coffee-pull", "door-close", "drawer-open", "handle-press", "lever-pull", "plate-slide", "pour",
              "put_marker_in_cup")  # fmt: skip
 """The manipulations that the verdict's constants were chosen on; all others are reported."""
 
@@ -56,7 +56,9 @@ def judged_corpora(sources: Sequence[Source], footage: Footage) -> Iterator[Judg
             if (corpus := footage.corpus(source, way)) is not None
         }
         for source in group:
-            of_source = {way: corpus for (name, way), corpus in filmed.items() if name == source.name}
+            of_source = {
+                way: corpus for (name, way), corpus in filmed.items() if name == source.name
+            }
             for kind, corpus in (*of_source.items(), *_variants(of_source)):
                 yield Judged(source.name, kind, corpus, chosen_on)
             for way in ("given", "motion"):
@@ -109,8 +111,9 @@ def shuffled(corpus: Corpus, seed: int = 0) -> Corpus:
 
 def half_idle(corpus: Corpus, idle: Corpus) -> Corpus:
     """Every second clip is replaced by its idle part, where there is one."""
-    parts = {clip.id.partition("+")[0]: clip for clip in idle}
-    return _of([parts.get(clip.id, clip) if n % 2 else clip for n, clip in enumerate(corpus)])
+    parts = {clip.id.partition("+")[0]: _wrong(clip, clip.id) for clip in idle}
+    clips = [parts.get(clip.id, clip) if n % 2 else clip for n, clip in enumerate(corpus)]
+    return _of(clips, corpus)
 
 
 def half_other(corpus: Corpus, others: Sequence[Corpus]) -> Corpus:
@@ -119,8 +122,8 @@ def half_other(corpus: Corpus, others: Sequence[Corpus]) -> Corpus:
     clips = list(corpus)
     for n in range(1, len(clips), 2):
         other = strangers[n // 2 % len(strangers)]
-        clips[n] = _renamed(other[n % len(other)], f"other {n}")
-    return _of(clips)
+        clips[n] = _wrong(other[n % len(other)], f"other {n}")
+    return _of(clips, corpus)
 
 
 def unrelated(corpora: Sequence[Corpus], each: int, seed: int) -> Corpus:
@@ -129,13 +132,14 @@ def unrelated(corpora: Sequence[Corpus], each: int, seed: int) -> Corpus:
     clips = []
     for k, corpus in enumerate(corpora):
         chosen = np.sort(rng.permutation(len(corpus))[:each])
-        clips += [_renamed(corpus[int(n)], f"{k}/{corpus.clip_ids[n]}") for n in chosen]
-    return _of(clips)
+        clips += [_wrong(corpus[int(n)], f"{k}/{corpus.clip_ids[n]}") for n in chosen]
+    return _of(clips, corpora[0])
 
 
 def half_reversed(corpus: Corpus) -> Corpus:
     """Every second clip runs backwards: times are mirrored, states exchange their labels."""
-    return _of([_reversed(clip) if n % 2 else clip for n, clip in enumerate(corpus)])
+    clips = [_reversed(clip) if n % 2 else clip for n, clip in enumerate(corpus)]
+    return _of(clips, corpus)
 
 
 def _reversed(clip: Clip) -> Clip:
@@ -154,6 +158,7 @@ def _reversed(clip: Clip) -> Clip:
         clip.change.step,
         clip.change.curve[::-1].copy(),
         clip.change.where,
+        scale=clip.change.scale,
     )
     return replace(
         clip,
@@ -163,9 +168,15 @@ def _reversed(clip: Clip) -> Clip:
     )
 
 
-def _renamed(clip: Clip, name: str) -> Clip:
-    return replace(clip, id=name)
+def _of(clips: Sequence[Clip], like: Corpus) -> Corpus:
+    return Corpus.from_clips(clips, like.info)
 
 
-def _of(clips: Sequence[Clip]) -> Corpus:
-    return Corpus.from_clips(clips, {"ingest": {}})
+def _wrong(clip: Clip, name: str) -> Clip:
+    """The clip as one that does not show the manipulation: nothing found in it is right."""
+    return replace(
+        clip,
+        id=name,
+        tracklets=tuple(replace(row, label=0) for row in clip.tracklets),
+        chunks=tuple(replace(row, label=False) for row in clip.chunks),
+    )

@@ -86,6 +86,7 @@ class ChangeProfile:
         field of view is that of the clip's middle frame, at ``(start + end) / 2`` of the clip.
     motion : (n,) distance in picture widths by which the changed places move together within each
         bin, 0 or more; None if it was not measured.
+    scale : pixels of the video per pixel of ``where``; 0 if it is not known.
     """
 
     start: float
@@ -93,6 +94,7 @@ class ChangeProfile:
     curve: npt.NDArray[np.float32]
     where: npt.NDArray[np.uint8]
     motion: npt.NDArray[np.float32] | None = None
+    scale: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,8 @@ def _change_columns(changes: tuple[ChangeProfile | None, ...]) -> dict[str, Any]
     }
     if any(c is not None and c.motion is not None for c in changes):
         columns["change_motion"] = _CURVE, [c and c.motion for c in changes]
+    if any(c is not None and c.scale for c in changes):
+        columns["change_where_scale"] = pa.float64(), [c and c.scale for c in changes]
     return {name: pa.array(values, kind) for name, (kind, values) in columns.items()}
 
 
@@ -242,11 +244,11 @@ def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, 
     names = ("change_start", "change_step", "change_where_width")
     starts, steps, widths = (clips.optional(name) for name in names)
     curves, pictures = clips.lists("change", _CURVE), clips.lists("change_where", _WHERE)
-    motions = clips.lists("change_motion", _CURVE)
+    motions, scales = clips.lists("change_motion", _CURVE), clips.optional("change_where_scale")
     changes: list[ChangeProfile | None] = []
-    for row in zip(ids, starts, steps, curves, pictures, widths, motions, strict=True):
-        clip_id, start, step, curve, pixels, width, motion = row
-        missing = [value is None for value in row[1:-1]]
+    for row in zip(ids, starts, steps, curves, pictures, widths, motions, scales, strict=True):
+        clip_id, start, step, curve, pixels, width, motion, scale = row
+        missing = [value is None for value in row[1:-2]]
         if all(missing) and motion is None:
             changes.append(None)
             continue
@@ -260,7 +262,8 @@ def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, 
                 f"are no rows of change_where_width {width}"
             )
         where = pixels.reshape(-1, width)
-        changes.append(ChangeProfile(float(start), float(step), curve, where, motion))
+        profile = ChangeProfile(float(start), float(step), curve, where, motion, float(scale or 0))
+        changes.append(profile)
     return tuple(changes)
 
 

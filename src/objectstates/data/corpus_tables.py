@@ -176,6 +176,8 @@ def _change_problem(change: ChangeProfile) -> str | None:
         return f"where must be uint8 of shape (h, w), not {where.dtype} of {where.shape}"
     if where.shape[1] > MAX_WHERE_WIDTH:
         return f"where is {where.shape[1]} pixels wide: at most {MAX_WHERE_WIDTH} are allowed"
+    if not 0 <= change.scale < np.inf:
+        return f"scale {change.scale:g} must be a number of pixels of 0 or more"
     return None if change.motion is None else _motion_problem(change.motion, curve)
 
 

@@ -18,7 +18,7 @@ names them with the reason, and also the outlier clips, which have rows but were
 from __future__ import annotations
 
 import zipfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -270,6 +270,28 @@ class Result:
         ) as problem:  # fmt: skip
             raise ResultError(f"{folder} is not a whole result ({problem}): fit again") from problem
         return result
+
+    def select(self, clips: Array) -> Result:
+        """The result on some of its clips, in this order."""
+        corpus = self.corpus
+        chunks = [np.arange(*corpus.chunks.offsets[n : n + 2]) for n in clips]
+        tracklets = [np.arange(*corpus.tracklets.offsets[n : n + 2]) for n in clips]
+        of_chunks, of_tracklets = (
+            np.concatenate([np.empty(0, np.int64), *rows]) for rows in (chunks, tracklets)
+        )
+        chosen = {corpus.clip_ids[n] for n in clips}
+        return replace(
+            self,
+            corpus=corpus.select(clips),
+            action_chunk=self.action_chunk[clips],
+            action_time=self.action_time[clips],
+            action_span=self.action_span[clips],
+            action_scores=self.action_scores[of_chunks],
+            state=self.state[of_tracklets],
+            state_scores=self.state_scores[of_tracklets],
+            set_aside=tuple(clip for clip in self.set_aside if clip.clip in chosen),
+            confidences=None if self.confidences is None else self.confidences[clips],
+        )
 
     def _clip_table(self) -> pa.Table:
         none = self.action_chunk < 0

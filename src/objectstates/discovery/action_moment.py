@@ -35,12 +35,12 @@ def moment_and_extent(
     if profile.curve[near].sum() <= LEAST_SHARE * profile.curve.sum():
         return None
     bins = length / profile.step
-    height = _smoothed(profile.curve, EXTENT_SMOOTHING * bins)
+    height = smoothed(profile.curve, EXTENT_SMOOTHING * bins)
     changes = height >= EXTENT * height[near].max()
     speed = profile.curve  # if nothing is known to move: the number of pixels that change
     if profile.motion is not None and profile.motion[near & changes].any():
         speed = profile.motion
-    fastest = int(np.where(near & changes, _smoothed(speed, SMOOTHING * bins), -1.0).argmax())
+    fastest = int(np.where(near & changes, smoothed(speed, SMOOTHING * bins), -1.0).argmax())
     first, last = fastest, fastest
     while first > 0 and changes[first - 1]:
         first -= 1
@@ -50,6 +50,6 @@ def moment_and_extent(
     return float(times[fastest]), (float(times[first] - half), float(times[last] + half))
 
 
-def _smoothed(curve: Array, deviation: float) -> Array:
+def smoothed(curve: Array, deviation: float) -> Array:
     """(n,) the curve, smoothed by a Gaussian of this standard deviation, in bins; 0 outside."""
     return np.asarray(gaussian_filter1d(curve.astype(np.float64), deviation, mode="constant"))

@@ -29,11 +29,19 @@ from objectstates.discovery import result_assembly
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
 from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
-from objectstates.discovery.out_of_core import Workers, pose_out_of_core, stored_features
+from objectstates.discovery.out_of_core import (
+    Workers,
+    pose_out_of_core,
+    random_clips,
+    stored_features,
+    with_stored_features,
+)
 from objectstates.discovery.outlier_clips import discover_without_outliers
 from objectstates.discovery.prediction import check_lengths, check_sizes, predict
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
+from objectstates.discovery.replication import SAMPLE
+from objectstates.discovery.verdict import judge, judge_by_sample
 
 
 class NotFittedError(SettingError, SklearnNotFittedError):  # type: ignore[misc]
@@ -68,6 +76,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     reduce : number of principal directions that the features of each side are reduced to, for very
         wide ones; None for no reduction. What that loses is in ``result_.summary["reduced"]``, see
         docs/scale.md. The classifiers apply to the original features.
+    verdict : whether to judge the result, by some sixteen further fits to three quarters of the
+        clips (at most 60): ``result_.verdict`` and the chance that each answer is right.
     on_infeasible : "skip" leaves out clips that admit no labelling, with a warning; "raise" raises.
     device : "cpu", or "cuda" for a GPU (needs the extra torch), where features are factored and, in
         :meth:`fit_folder`, held and solved. See docs/scale.md.
@@ -81,6 +91,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     objective_ : objective of these labels; ``relaxed_objective_``, ``gap_``, ``n_iter_`` and
         ``converged_`` (to ``tol``, or to rounding error) are those of the relaxed solution.
     skipped_ : the clips left out, with reasons; ``set_aside_`` are those not learned from.
+    verdict_ : a :class:`~objectstates.data.verdict.Verdict`, or None.
     result_ : all of this, as a :class:`~objectstates.data.result.Result`.
 
     Examples
@@ -108,6 +119,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     restarts: int = 1
     seed: int = 0
     reduce: int | None = None
+    verdict: bool = True
     on_infeasible: OnInfeasible = "skip"
     device: str = "cpu"
 
@@ -144,6 +156,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             )
         else:
             found = discover(kept)
+        if self.verdict and not stopper.stopped:
+            found = self._judged(kept, found)
+            clock.lap("verdict")
         return self._finish(found, corpus, kept, skipped, result_assembly.sizes(corpus), clock)
 
     def fit_folder(
@@ -181,6 +196,11 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         workers = Workers(shards, int(processes), ray_address, scratch, self.device)
         pose = pose_out_of_core(stored, workers, solver=self.solver, reduce=self._reduce)
         found = self._discover(kept, pose, stopper, clock)
+        if self.verdict and not stopper.stopped:
+            sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
+            clips = with_stored_features(kept, stored, sample)
+            found = judge_by_sample(found, sample, self._judged(clips, found.select(sample)))
+            clock.lap("verdict")
         sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
 
@@ -230,6 +250,19 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             settings=self._settings(),
             summary=summary,
         )
+
+    def _judged(self, corpus: Corpus, found: Result) -> Result:
+        """``found``, the result on ``corpus``, with its verdict. One restart tells enough."""
+        once = JointDiscovery(**{**self.get_params(), "restarts": 1, "device": "cpu"})
+
+        def discover(clips: Corpus) -> Result:
+            pose = pose_in_memory(clips, device="cpu", reduce=self._reduce)
+            return once._discover(clips, pose, Stopper(None), Stopwatch())
+
+        def label(learned: Result, clips: Corpus) -> Result:
+            return predict(learned, clips, self._formulation)
+
+        return judge(corpus, found, discover, label, seed=int(self.seed))
 
     def _finish(
         self,

@@ -16,7 +16,7 @@ import numpy as np
 
 from objectstates.base.choices import SideName, Solver, Target
 from objectstates.base.torch_utils import solver_device
-from objectstates.data.corpus import Corpus
+from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import StoredFeatures
 from objectstates.discovery.in_memory import Pose, Posed, Weights, check_features
 from objectstates.parallel.actors import Actor
@@ -69,6 +69,25 @@ def stored_features(path: Path, corpus: Corpus, kept: Corpus, *, target: Target)
             check_features(path, side, *stored.shape)
             sides[side], shapes[kind] = stored, [len(table.start), stored.shape[1]]
     return FeaturesOnDisk(sides["action"], sides["state"], shapes)
+
+
+def random_clips(n_clips: int, most: int, *, seed: int) -> Array:
+    """Sorted indices of at most this many clips."""
+    return np.sort(np.random.default_rng(seed).permutation(n_clips)[:most])
+
+
+def with_stored_features(kept: Corpus, stored: FeaturesOnDisk, clips: Array) -> Corpus:
+    """Some clips of ``kept``, with their features in memory; a side not sought has none."""
+
+    def read(features: FeatureRows, offsets: Array) -> Array:
+        if not features.shape[0]:
+            return np.empty((int(np.diff(offsets)[clips].sum()), 0), np.float32)
+        return np.concatenate([features.read(*offsets[n : n + 2]) for n in clips])
+
+    return kept.select(clips).with_features(
+        tracklets=read(stored.state, kept.tracklets.offsets),
+        chunks=read(stored.action, kept.chunks.offsets),
+    )
 
 
 @dataclass(frozen=True)

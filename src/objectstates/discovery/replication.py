@@ -92,7 +92,7 @@ def peak_time(profile: ChangeProfile | None, smoothing: float) -> float:
     """
     if profile is None or not profile.curve.any():
         return np.nan
-    at = int(smoothed(profile, smoothing).argmax())
+    at = int(smoothed(profile.curve, smoothing / profile.step).argmax())
     return float(profile.start + profile.step * (at + 0.5))
 
 
@@ -100,7 +100,7 @@ def _parts(clips: Array, rng: np.random.Generator) -> Iterator[Array]:
     """The clips to learn on: all but a part of them, in turn."""
     for _ in range(REPEATS):
         sample = rng.permutation(clips)[:SAMPLE]
-        for part in range(min(PARTS, len(sample))):
+        for part in range(min(PARTS, len(sample)) if len(sample) > 1 else 0):
             yield np.sort(np.delete(sample, np.s_[part::PARTS]))
 
 
@@ -118,7 +118,9 @@ class _Comparison:
         self._found, self._offsets = found, corpus.tracklets.offsets
         self._chunk = float(np.median(chunks.end - chunks.start)) if len(chunks.end) else np.nan
         bounds = [corpus.chunk_rows(k) for k in range(n)]
-        lengths = np.array([chunks.end[r[-1]] - chunks.start[r[0]] if r else np.nan for r in bounds])
+        lengths = np.array(
+            [chunks.end[r[-1]] - chunks.start[r[0]] if r else np.nan for r in bounds]
+        )
         self._peaks = np.array([peak_time(change, self._chunk) for change in corpus.changes])
         span = np.diff(found.action_span, axis=1)[:, 0]
         self._chances = (

@@ -124,4 +124,5 @@ def fitted_attributes(result: Result) -> dict[str, Any]:
         "converged_": bool(summary["converged"]),
         "skipped_": result.skipped,
         "set_aside_": result.set_aside,
+        "verdict_": result.verdict,
     }

@@ -67,6 +67,7 @@ RULES: Mapping[str, Rule] = {
     "labelling": _one_of(Labelling),
     "on_infeasible": _one_of(OnInfeasible),
     "reject": _one_of(Reject),
+    "verdict": Rule("true or false", lambda value: isinstance(value, bool)),
 }
 _OUT_OF_CORE: Mapping[str, Rule] = {"shards": _whole(1, optional=True), "processes": _whole(0)}
 

@@ -48,19 +48,41 @@ STATES = Weights(0.0, {})
 def judge(
     corpus: Corpus, found: Result, discover: Discover, predict: Predict, *, seed: int = 0
 ) -> Result:
-    """``found``, the result on ``corpus``, with its verdict and the chances of its answers."""
+    """``found``, the result on ``corpus``, with its verdict and the chances of its answers.
+
+    discover, predict : as for :func:`~objectstates.discovery.replication.replicate`.
+    """
     evidence = gather(corpus, found, discover, predict, seed=seed)
-    chances = np.full((len(corpus), 3), np.nan)
+    chances = chances_of(evidence, len(corpus))
+    return replace(found, confidences=chances, verdict=conclude(chances, evidence))
+
+
+def judge_by_sample(
+    found: Result, sample: Array, judged: Result
+) -> Result:
+    """``found`` with the verdict on its clips ``sample``; other clips get their mean chances."""
+    assert judged.confidences is not None
+    mean = [_mean(column) for column in judged.confidences.T]
+    chances = np.tile(np.array(mean), (len(found.clips), 1))
+    chances[sample] = judged.confidences
+    return replace(found, verdict=judged.verdict, confidences=chances)
+
+
+def chances_of(
+    evidence: Evidence, n_clips: int, action: Weights = ACTION, states: Weights = STATES
+) -> Array:
+    """(N, 3) that action, state 1 and state 2 are right; NaN for what was not sought."""
+    chances = np.full((n_clips, 3), np.nan)
     if evidence.action is not None:
-        chances[:, 0] = ACTION.chance(evidence.action)
+        chances[:, 0] = action.chance(evidence.action)
     if evidence.states is not None:
         mean = UNKNOWN_ACTION if np.isnan(chances[:, 0]).all() else chances[:, 0].mean()
         for k in (0, 1):
-            of_state = {**evidence.states[k], "action": np.full(len(corpus), mean)}
-            chances[:, k + 1] = STATES.chance(of_state)
+            of_state = {**evidence.states[k], "action_all": np.full(n_clips, mean)}
+            chances[:, k + 1] = states.chance(of_state)
     if evidence.n_learned < FEWEST:
         chances = np.minimum(chances, FOUND - 0.01)
-    return replace(found, confidences=chances, verdict=conclude(chances, evidence))
+    return chances
 
 
 # --- evidence -------------------------------------------------------------------------------------
@@ -320,9 +342,11 @@ def _why_no_action(evidence: Evidence, measures: Mapping[str, float]) -> Words:
     agreement, chance = measures["action_agreement"], measures["action_chance"]
     weakest = min(
         ("replication_all", "cues_all", "room_all", "smoothness_all"),
-        key=lambda name: ACTION.weights[name] * (evidence.action[name][0] - USUAL[name])
-        if evidence.action
-        else 0.0,
+        key=lambda name: (
+            ACTION.weights[name] * (evidence.action[name][0] - USUAL[name])
+            if evidence.action
+            else 0.0
+        ),
     )
     if weakest == "room_all":
         return (

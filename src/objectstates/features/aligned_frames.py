@@ -40,12 +40,14 @@ class AlignedFrames:
     period : seconds between two frames.
     images : (n, h, w, 3) 8-bit Lab, slightly smoothed.
     cameras : (n, 3, 3) homographies from the middle frame's pixels to each frame's.
+    scale : pixels of the video per pixel of the images.
     """
 
     times: Floats
     period: float
     images: Bytes
     cameras: Floats
+    scale: float = 1.0
 
 
 def read_aligned(
@@ -56,16 +58,16 @@ def read_aligned(
     seconds = max((end or info.duration) - (start or 0.0), 1e-3)
     fps = min(FPS, MAX_FRAMES / seconds)
     with read_frames(path, start, end, fps=fps, max_side=SIDE, image_fps=image_fps) as reading:
-        frames = [(frame.time, frame.image) for frame in reading]
-    times = np.array([time for time, _ in frames])
-    images = [image for _, image in frames]
+        frames = list(reading)
+    times, scale = np.array([frame.time for frame in frames]), frames[0].scale[0]
+    images = [frame.image for frame in frames]
     del frames
     period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
     cameras = _cameras(images, times)
     aligned = np.empty((len(images), *images[0].shape), np.uint8)
     for k, camera in enumerate(cameras):
         aligned[k], images[k] = _aligned(images[k], camera), images[k][:0]  # one copy in memory
-    return AlignedFrames(times, period, aligned, cameras)
+    return AlignedFrames(times, period, aligned, cameras, scale)
 
 
 def _cameras(images: Sequence[Image], times: Floats) -> Floats:

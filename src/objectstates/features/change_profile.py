@@ -68,6 +68,7 @@ class ClipChange:
         also shows what is hidden for long, and small things.
     motion : (n,) distance in picture widths by which the changed pixels moved since the frame
         before, together.
+    scale : pixels of the video per pixel.
     """
 
     times: Floats
@@ -80,6 +81,7 @@ class ClipChange:
     curve: Floats32
     possible: Floats32
     motion: Floats32
+    scale: float = 1.0
 
 
 def clip_change(
@@ -137,6 +139,7 @@ def find_change(frames: AlignedFrames) -> ClipChange:
         curve=curve,
         possible=possible,
         motion=region_motion(images, exposure, amount),
+        scale=frames.scale,
     )
 
 
@@ -247,6 +250,7 @@ def profile_of(change: ClipChange) -> ChangeProfile:
         curve=_binned(times, change.curve, edges),
         where=np.round(255 * np.clip(amount, 0, 1)).astype(np.uint8),
         motion=_binned(times, change.motion, edges),
+        scale=change.scale * width / size[0],
     )
 
 

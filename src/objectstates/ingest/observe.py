@@ -89,9 +89,9 @@ class Observation:
     hof, hof_time, conv, conv_time : the paper's descriptors (k, 108) and (c, C) in the order of
         time, and their times (k, 1) and (c, 1); empty unless `ObserveSettings.words`.
     frames : (1,) number of frames read.
-    change_time : (2,) start and step of the clip's `ChangeProfile`, in seconds; ``change_curve``
-        (n,), ``change_where`` (h, w) and ``change_motion`` (n,) are the rest of it. All are empty
-        if there is none.
+    change_time : (3,) start and step of the clip's `ChangeProfile` in seconds, and its scale;
+        ``change_curve`` (n,), ``change_where`` (h, w) and ``change_motion`` (n,) are the rest of
+        it. All are empty if there is none.
     """
 
     span: Floats
@@ -128,7 +128,9 @@ class StoredObservation:
     def change(self) -> ChangeProfile | None:
         names = ("time", "curve", "where", "motion")
         time, *rest = (self.entry[f"change_{name}"] for name in names)
-        return ChangeProfile(float(time[0]), float(time[1]), *rest) if len(time) else None
+        if not len(time):
+            return None
+        return ChangeProfile(float(time[0]), float(time[1]), *rest, scale=float(time[2]))
 
 
 def observe(
@@ -176,7 +178,7 @@ def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> 
     profile = profile_of(change)
     return replace(
         observation,
-        change_time=np.array([profile.start, profile.step]),
+        change_time=np.array([profile.start, profile.step, profile.scale]),
         change_curve=profile.curve,
         change_where=profile.where,
         change_motion=np.asarray(profile.motion, np.float32),  # `profile_of` measures it
