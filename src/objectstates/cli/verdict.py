@@ -11,6 +11,7 @@ from objectstates.cli.output import complain, parameters_as_flags, printable
 
 if TYPE_CHECKING:
     from objectstates.data.result import Result
+    from objectstates.data.verdict import Finding
 
 Require = Annotated[
     Literal["found", "doubtful"] | None,
@@ -29,7 +30,7 @@ def print_verdict(result: Result) -> None:
         print(printable(parameters_as_flags(line)))
 
 
-def check_required(result: Result, required: str | None) -> None:
+def check_required(result: Result, required: Finding | None) -> None:
     """Exit with code 1 unless the verdict is at least as good as required."""
     if required is None:
         return
@@ -37,9 +38,8 @@ def check_required(result: Result, required: str | None) -> None:
     from objectstates.report.verdict_text import one_line
 
     verdict = result.verdict
-    allowed = FINDINGS[: 1 + FINDINGS.index("found" if required == "found" else "doubtful")]
-    if verdict is not None and verdict.worst in allowed:
+    if verdict is not None and FINDINGS.index(verdict.worst) <= FINDINGS.index(required):
         return
-    what = "this result has no verdict" if verdict is None else one_line(verdict)
-    complain(f"{what}, which is worse than `require` {required}")
+    what = "there is no verdict" if verdict is None else f"the verdict is {one_line(verdict)}"
+    complain(f"{what}: less than `require` {required}")
     raise typer.Exit(1)

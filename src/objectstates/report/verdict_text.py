@@ -40,7 +40,7 @@ def side_texts(verdict: Verdict) -> list[SideText]:
 
 def _expected(verdict: Verdict, side: str) -> str:
     share = verdict.expected.get(side)
-    return "" if share is None else f"about {100 * share:.0f} % right expected"
+    return "" if share is None else f"expect {100 * share:.0f} % right"
 
 
 def one_line(verdict: Verdict) -> str:
@@ -75,7 +75,7 @@ def section(topic: str) -> str:
 
 
 def _reference(topic: str) -> str:
-    return f" (see {section(topic)})" if topic else ""
+    return f" See {section(topic)}." if topic else ""
 
 
 def with_code(text: str) -> Markup:
