@@ -15,7 +15,7 @@ import numpy as np
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result
 
-FEW_CLIPS = 10  # fewer often have something else in common, too; the paper has 28 or more
+FEW_CLIPS = 10  # fewer often have something else in common, too; the paper has 27 or more
 SHORT_SECONDS = 5.0  # of a clip: shorter ones hold an action of 2 s, and less than 2 s either side
 MARGIN = 1.0  # seconds before and after the action: about a tracklet, the least a state needs
 LONG_RATIO = 5.0  # times the median length: such a clip shows more than the manipulation
