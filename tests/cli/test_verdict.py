@@ -42,7 +42,7 @@ def test_the_verdict_comes_first(run, doubtful, tmp_path, monkeypatch, words):
     assert first[3].startswith("note: 6 clips are few")
     facts = json.loads(run(command, "r", *more, "--json")[1])
     assert Verdict.from_json(facts["verdict"]) == DOUBTFUL
-    assert [advice["name"] for advice in facts["advice"]][0] == "few_clips"
+    assert facts["advice"][0]["name"] == "few_clips"
 
 
 def test_a_result_of_an_earlier_version_has_none(run, doubtful, tmp_path):

@@ -62,6 +62,25 @@ def test_a_clip_without_a_profile_has_no_curve(result: Result) -> None:
     assert clip.change_curve(100) is None
 
 
+def test_a_state_is_wrong_by_time_where_the_truth_has_no_boxes() -> None:
+    result = with_states((0, 1, 2), (3, 4, 2))
+    tracklets = replace(result.corpus.tracklets, label=np.array([1, 2], np.int8))
+    for with_boxes, known in ((1, "truly"), (0, "by time")):
+        info = {"truth": {"clips": 1, "with_boxes": with_boxes}}
+        corpus = replace(result.corpus, tracklets=tracklets, info=info)
+        (clip,) = view_clips(replace(result, corpus=corpus))
+        assert [m.text for m in clip.mistakes] == [f"state 2 at 0.5 s is {known} state 1"]
+
+
+def test_the_chances_of_a_clip_are_those_of_the_result() -> None:
+    result = with_states((0, 1, 1), (3, 4, 2))
+    assert view_clips(result)[0].confidences is None
+    (clip,) = view_clips(replace(result, confidences=np.array([[np.nan, 0.8, 0.6]])))
+    assert clip.confidences is not None
+    assert clip.confidences[1:] == (0.8, 0.6)
+    assert clip.confidence == pytest.approx(0.7)
+
+
 def test_key_frames_are_spread_over_the_clip(result: Result) -> None:
     clip = view_clips(result, key_frames=3)[0]
     assert [(m.time, m.role) for m in clip.moments[3:]] == [(1, "key"), (3, "key"), (5, "key")]
