@@ -16,7 +16,7 @@ from objectstates import Corpus, JointDiscovery, Result, write_report
 from objectstates.base.errors import ReportError
 from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.data.verdict import Verdict
+from objectstates.data.verdict import Finding, Verdict
 from tests.report.scenes import NAMES, make_result
 
 
@@ -128,9 +128,12 @@ def page_text(result: Result, path: Path) -> str:
 
 
 @pytest.mark.parametrize("findings", [("found", "doubtful"), ("not_found", "not_found")])
-def test_the_verdict_is_the_first_thing_said(findings, tmp_path: Path) -> None:
+def test_the_verdict_is_the_first_thing_said(
+    findings: tuple[Finding, Finding], tmp_path: Path
+) -> None:
+    action, states = findings
     remedy = "Raise `context` <b>."
-    verdict = Verdict(*findings, "Not all fits.", remedy, "no-change", {"states": 0.5})
+    verdict = Verdict(action, states, "Not all fits.", remedy, "no-change", {"states": 0.5})
     text = page_text(replace(make_result(), verdict=verdict), tmp_path)
     said = [f"{side}: {word.replace('_', ' ')}"
             for side, word in zip(("Action", "States"), findings, strict=True)]  # fmt: skip
