@@ -49,6 +49,8 @@ def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, shown)
     assert "median lengths: tracklets of 0.4 s, chunks of 0.16 s" in text
     assert shown == [(out / "report.html").resolve().as_uri()]
     assert str(out / "report.html") in text
+    assert "by time alone, an upper bound" in text
+    assert text.index("note: 3 clips are few") < text.index("confidence")
     assert {path.name for path in out.iterdir()} == {
         "corpus", "result", "report.html", "discover.json",
     }  # fmt: skip
@@ -58,6 +60,8 @@ def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, shown)
     code, text, _ = run(*words(folder, out, "--truth", folder / "truth.csv", "--json"))
     facts = json.loads(text)
     assert facts["kept"] == ["fit", "ingest", "report"]
+    assert "by time alone, an upper bound" in facts["truth"], "the list has times only"
+    assert facts["advice"][0]["name"] == "few_clips"
     assert (facts["tracklet_seconds"], facts["chunk_seconds"]) == (0.4, 0.16)
     assert [clip["clip"] for clip in facts["clips"]] == list(NAMES)
     for clip, at in zip(facts["clips"], result.action_time, strict=True):

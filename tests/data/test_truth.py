@@ -8,10 +8,12 @@ from objectstates import Box, Chunk, Clip, Corpus, Tracklet
 from objectstates.base.errors import TruthError
 from objectstates.data.truth import (
     ClipTruth,
+    TruthCount,
     UnknownClipWarning,
     label_corpus,
     read_truth,
     shown_box,
+    truth_count,
 )
 
 FEATURE = np.ones(1, np.float32)
@@ -84,6 +86,25 @@ def test_without_boxes_time_alone_decides():
     assert label_corpus(corpus, truth_of((3, 6))).tracklets.label.tolist() == [1, 3, 2]
     with pytest.raises(TruthError, match="without boxes"):
         label_corpus(corpus, truth_of((3, 6), [0], [HERE]))
+
+
+def test_the_corpus_knows_whether_its_truth_has_boxes():
+    clips = [replace(corpus_of(tracklet(0, 1, HERE))[0], id=name) for name in "abc"]
+    corpus = Corpus.from_clips(clips, info={"object": "cup"})
+    assert truth_count(corpus) == TruthCount(0, 0)
+    assert not truth_count(corpus).by_time
+    timed, boxed = truth_of((3, 6), clip="a"), truth_of((3, 6), [0], [HERE], clip="b")
+    for truth, count in (
+        (timed, TruthCount(1, 0)), (boxed, TruthCount(1, 1)), (timed | boxed, TruthCount(2, 1)),
+    ):  # fmt: skip
+        with pytest.warns(UnknownClipWarning):
+            labelled = label_corpus(corpus, truth)
+        assert truth_count(labelled) == count
+        assert labelled.info["object"] == "cup"
+        assert ("by time alone, an upper bound" in count.note) == count.by_time
+    assert "1 of 2 annotated clips" in TruthCount(2, 1).note
+    for damaged in (7, {"clips": "many"}, None):
+        assert truth_count(replace(corpus, info={"truth": damaged})) == TruthCount(0, 0)
 
 
 def test_a_crop_has_the_truth_of_its_video():

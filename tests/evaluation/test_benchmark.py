@@ -258,6 +258,27 @@ def test_annotations_by_hand_are_tested_with_the_motion_detector(data, tmp_path)
     fraction = (ACTION[1] - ACTION[0]) / (FRAMES / FPS)
     assert done.scores["turn", "chance"].action_precision == pytest.approx(fraction, abs=0.1)
     assert done.scores["turn", "supervised"].action_precision > 0.5
+    assert not np.isnan(done.detectors["turn"].on_object)
+    assert not any("by time alone" in note for note in done.notes)
+
+
+def test_truth_without_boxes_gives_an_upper_bound(data, tmp_path):
+    entries = [
+        {
+            "file": f"turn/clip{n}.mp4",
+            "fps": FPS,
+            "action_interval_s": ACTION,
+            "object_box_before": None,
+            "object_box_after": None,
+        }
+        for n in range(7, 11)
+    ]
+    (data / "annotations.json").write_text(json.dumps(entries))
+    (data / "turn" / "train.txt").unlink()
+    done = run_benchmark(data, tmp_path / "out", BenchmarkSettings(), methods=["chance"])
+    assert any("by time alone, an upper bound" in note for note in done.notes)
+    assert np.isnan(done.detectors["turn"].on_object), "whether the object is there is not known"
+    assert np.isnan(done.detectors["turn"].coverage)
 
 
 def test_unusable_data_are_named(data, tmp_path):

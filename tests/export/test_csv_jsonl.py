@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
+import numpy as np
 import pyarrow.csv
 import pyarrow.json
 import pytest
@@ -40,6 +42,22 @@ def test_csv_holds_what_was_found(result, tmp_path):
         ]
         seen = [(float(r["start"]), float(r["end"]), r["what"], float(r["score"])) for r in mine]
         assert seen == sorted(expected)
+
+
+def test_chances_are_columns_beside_the_confidence(result, tmp_path):
+    names = ("action_confidence", "state_1_confidence", "state_2_confidence")
+    chances = np.array([[0.9, 0.8, 0.6]] * 2 + [[np.nan, 0.8, 0.6]])
+    for known in (None, chances):
+        export(replace(result, confidences=known), "csv", tmp_path / "c")
+        export(replace(result, confidences=known), "jsonl", tmp_path / "j")
+        lines = (tmp_path / "j" / "clips.jsonl").read_text().splitlines()
+        table = rows(tmp_path / "c" / "clips.csv")
+        for n, (row, line) in enumerate(zip(table, lines, strict=True)):
+            written = [json.loads(line)[name] for name in names]
+            expected = [None] * 3 if known is None else known[n].tolist()
+            expected = [None if x is None or np.isnan(x) else x for x in expected]
+            assert written == expected
+            assert [float(row[name]) if row[name] else None for name in names] == expected
 
 
 def test_no_cell_of_csv_is_a_formula(result, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from objectstates import JointDiscovery
 from objectstates.base.errors import ExportError, MissingExtraError, SettingError
 from objectstates.data.synthetic import synthetic_corpus
+from objectstates.data.verdict import Verdict
 from objectstates.export import FORMATS, export
 from tests.export.conftest import clip, make_result
 
@@ -49,6 +50,14 @@ def test_no_name_leads_out_of_the_folder(result, format, tmp_path):
     export(result, format, tmp_path / "deep" / "x")
     assert [path.name for path in tmp_path.iterdir()] == ["deep"]
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["x"]
+
+
+def test_the_header_has_the_verdict_on_the_result(result, tmp_path):
+    verdict = Verdict("found", "doubtful", "Not all fits.")
+    for known in (None, verdict):
+        export(replace(result, verdict=known), "csv", tmp_path / "x")
+        header = json.loads((tmp_path / "x" / "export.json").read_text())
+        assert header.get("verdict") == (known and known.to_json())
 
 
 @pytest.mark.parametrize("content", [{}, {"export.json": "{}"}, {"export.json": "[1"}])

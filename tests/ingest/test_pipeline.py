@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -100,6 +101,15 @@ def test_videos_become_clips_with_tracklets_and_chunks(ingested):
             for box in tracklet.boxes:
                 assert tracklet.start <= box.time < tracklet.end
                 assert (box.x1, box.y1, box.x2, box.y2) == pytest.approx(BOX, abs=12)
+
+
+def test_clips_that_end_after_their_video_are_recorded(folder, ingested):
+    assert "ends_beyond_video" not in ingested[0].info
+    one, three, two = videos_of(folder)
+    spans = [replace(one, end=6.3), replace(three, end=8.0), replace(two, start=1.0, end=2.0)]
+    corpus, report = ingest(spans, with_boxes(folder))
+    assert corpus.info["ends_beyond_video"] == ["three ü"]
+    assert report.failed == ()
 
 
 def test_the_change_is_found(ingested):

@@ -118,12 +118,9 @@ def test_the_change_is_on_the_timeline_and_in_a_picture(driver: Any, js: Script)
     assert "% of the picture, is yellow" in js(f"{picture}.alt")
     eventually(lambda: js(f"{picture}.naturalWidth") > 0, "the picture is decoded")
     text = js("document.querySelector('#clip-0 .where .text').textContent")
-    assert "of the picture changes for good, fastest near" in text
+    assert text.endswith("% of the picture changes for good")
     js("document.querySelector('#clip-0 .where').click()")
     eventually(lambda: js("document.querySelector('#clip-0 .player')"), "it plays")
-    assert "changes fastest near" in js(
-        "document.querySelector('#clip-0 .timeline svg').getAttribute('aria-label')"
-    )
 
 
 def test_a_clip_without_a_profile_shows_none(js: Script) -> None:

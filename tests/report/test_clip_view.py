@@ -13,7 +13,6 @@ from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.export.videos import ExportSource
 from objectstates.report.clip_view import (
-    ChangeCurve,
     ClipView,
     box_at,
     image_fps,
@@ -54,21 +53,32 @@ def test_the_change_curve_is_a_rate_that_sums_to_what_changes(result: Result) ->
             assert curve.total == pytest.approx(float(clip.change.curve.sum()), rel=1e-5)
         assert (curve := clip.change_curve(10_000)) is not None
         assert curve.step == clip.change.step
-        assert curve.start <= curve.peak_time <= curve.start + len(curve.rates) * curve.step
         assert clip.middle == 3.0
-
-
-def test_the_peak_of_the_change_is_not_one_greatest_bin() -> None:
-    rates = np.zeros(100)
-    rates[5], rates[60:70] = 3.0, 1.0
-    assert ChangeCurve(2.0, 0.1, rates).peak_time == pytest.approx(2.0 + 6.5)
-    assert ChangeCurve(2.0, 0.1, np.ones(1)).peak_time == pytest.approx(2.05)
 
 
 def test_a_clip_without_a_profile_has_no_curve(result: Result) -> None:
     clip = view_clips(result)[-1]
     assert clip.change is None
     assert clip.change_curve(100) is None
+
+
+def test_a_state_is_wrong_by_time_where_the_truth_has_no_boxes() -> None:
+    result = with_states((0, 1, 2), (3, 4, 2))
+    tracklets = replace(result.corpus.tracklets, label=np.array([1, 2], np.int8))
+    for with_boxes, known in ((1, "truly"), (0, "by time")):
+        info = {"truth": {"clips": 1, "with_boxes": with_boxes}}
+        corpus = replace(result.corpus, tracklets=tracklets, info=info)
+        (clip,) = view_clips(replace(result, corpus=corpus))
+        assert [m.text for m in clip.mistakes] == [f"state 2 at 0.5 s is {known} state 1"]
+
+
+def test_the_chances_of_a_clip_are_those_of_the_result() -> None:
+    result = with_states((0, 1, 1), (3, 4, 2))
+    assert view_clips(result)[0].confidences is None
+    (clip,) = view_clips(replace(result, confidences=np.array([[np.nan, 0.8, 0.6]])))
+    assert clip.confidences is not None
+    assert clip.confidences[1:] == (0.8, 0.6)
+    assert clip.confidence == pytest.approx(0.7)
 
 
 def test_key_frames_are_spread_over_the_clip(result: Result) -> None:

@@ -6,11 +6,13 @@ import numpy as np
 
 from objectstates import JointDiscovery, Result
 from objectstates.data.synthetic import synthetic_corpus
+from objectstates.data.verdict import Finding, Verdict
 from objectstates.report.clip_view import view_clips
 from objectstates.report.headline import (
     certificate,
     count_mistakes,
     headline,
+    mistake_names,
     optimisation_charts,
     summary,
     tables,
@@ -18,16 +20,53 @@ from objectstates.report.headline import (
 from tests.report.scenes import make_result
 
 
+def judged(result: Result, action: Finding | None, states: Finding | None) -> Result:
+    return replace(result, verdict=Verdict(action, states, "Because."))
+
+
 def test_the_headline_names_the_object(result: Result) -> None:
+    result = replace(result, verdict=None)
     assert headline(result) == "How the thing changes, in 6 clips"
     nameless = replace(result, corpus=replace(result.corpus, info={}))
     assert headline(nameless) == "What changes, and when, in 6 clips"
 
 
+def test_the_headline_does_not_claim_what_was_not_found(result: Result) -> None:
+    lost = judged(result, "not_found", "not_found")
+    assert headline(lost) == "No common change of the thing was found, in 6 clips"
+    nameless = replace(lost, corpus=replace(lost.corpus, info={}))
+    assert headline(nameless) == "No common change was found, in 6 clips"
+    assert headline(judged(result, "doubtful", "not_found")).startswith("How the thing changes")
+    assert headline(judged(result, None, "not_found")).startswith("No common change")
+
+
 def test_the_summary_says_what_was_sought(result: Result) -> None:
     assert "the time of the action and the object before (state 1)" in summary(result)
     assert "state 1" not in summary(make_result(target="action"))
-    assert "the action" not in summary(make_result(target="state"))
+    state_only = replace(make_result(target="state"), verdict=None)
+    assert "the action" not in summary(state_only)
+
+
+def test_the_summary_follows_the_verdict(result: Result) -> None:
+    for verdict in (None, Verdict("found", "found", "Because.")):
+        assert "In each clip objectstates found" in summary(replace(result, verdict=verdict))
+    lost = summary(judged(result, "not_found", "not_found"))
+    assert "did not find it" in lost
+    assert "objectstates found" not in lost
+    half = summary(judged(result, "found", "doubtful"))
+    assert "The times of the action were found. Look at the states" in half
+    mixed = summary(judged(result, "doubtful", "not_found"))
+    assert "Look at the times of the action" in mixed
+    assert "The states were not found: do not rely" in mixed
+
+
+def test_without_boxes_the_truth_cannot_tell_the_object(result: Result) -> None:
+    for with_boxes, told in ((0, False), (2, True), (6, True)):
+        info = {**result.corpus.info, "truth": {"clips": 6, "with_boxes": with_boxes}}
+        timed = replace(result, corpus=replace(result.corpus, info=info))
+        counts = {c.kind: c for c in count_mistakes(timed, view_clips(timed))}
+        assert ("object" in counts) == ("object" in mistake_names(timed)) == told
+        assert ("the object is" in counts["state"].meaning) == (with_boxes == 6)
 
 
 def test_mistakes_are_counted_by_kind(result: Result) -> None:

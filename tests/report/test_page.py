@@ -16,6 +16,7 @@ from objectstates import Corpus, JointDiscovery, Result, write_report
 from objectstates.base.errors import ReportError
 from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
+from objectstates.data.verdict import Finding, Verdict
 from tests.report.scenes import NAMES, make_result
 
 
@@ -118,6 +119,61 @@ def test_videos_that_have_moved_are_named(result: Result, tmp_path: Path) -> Non
     assert "Videos not found: /gone/&lt;b&gt;.mp4" in text
     assert data(text)["clips"][0]["frames"] == []
     assert data(text)["clips"][1]["frames"]
+
+
+def page_text(result: Result, path: Path) -> str:
+    """What the page shows, with single spaces."""
+    page = write_report(result, path / "page.html").read_text(encoding="utf-8")
+    return " ".join(Reader(page).text.split())
+
+
+@pytest.mark.parametrize("findings", [("found", "doubtful"), ("not_found", "not_found")])
+def test_the_verdict_is_the_first_thing_said(
+    findings: tuple[Finding, Finding], tmp_path: Path
+) -> None:
+    action, states = findings
+    remedy = "Raise `context` <b>."
+    verdict = Verdict(action, states, "Not all fits.", remedy, "no-change", {"states": 0.5})
+    text = page_text(replace(make_result(), verdict=verdict), tmp_path)
+    said = [f"{side}: {word.replace('_', ' ')}"
+            for side, word in zip(("Action", "States"), findings, strict=True)]  # fmt: skip
+    order = [*said, "expect 50 % right", "Not all fits.", "Raise context <b>.",
+             "docs/failures.md#no-change", "objectstates looked for", "All clips"]  # fmt: skip
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert "objectstates found" not in text
+
+
+def test_without_a_verdict_nothing_is_said_of_it(tmp_path: Path) -> None:
+    text = page_text(replace(make_result(), verdict=None, confidences=None), tmp_path)
+    for words in ("Action: ", "States: ", "doubtful", "right: "):
+        assert words not in text
+    assert "The confidence ranks clips; it is not a probability." in text
+
+
+def test_chances_are_shown_where_they_are_known(tmp_path: Path) -> None:
+    result = make_result()
+    chances = np.tile([0.9, 0.8, 0.6], (len(result.clips), 1))
+    page = write_report(replace(result, confidences=chances), tmp_path / "a.html")
+    text = page.read_text(encoding="utf-8")
+    assert 'title="chance that the answers of this clip are right: 0.80"' in text
+    assert "0.80 (action 0.90, state 1 0.80, state 2 0.60)" in text
+    assert "not a probability" not in text
+
+
+def test_advice_is_on_the_page(tmp_path: Path) -> None:
+    assert "6 clips are few" in page_text(make_result(), tmp_path)
+
+
+def test_truth_by_time_alone_is_called_an_upper_bound(result: Result, tmp_path: Path) -> None:
+    for with_boxes in (0, 6):
+        info = {**result.corpus.info, "truth": {"clips": 6, "with_boxes": with_boxes}}
+        timed = replace(result, corpus=replace(result.corpus, info=info))
+        path = write_report(timed, tmp_path / "a.html")
+        page = path.read_text(encoding="utf-8")
+        assert ("by time alone, an upper bound" in page) == (with_boxes == 0)
+        assert ("not the object" in Reader(page).text) == (with_boxes == 6)
+        assert data(page)["byTime"] == (with_boxes == 0)
 
 
 @pytest.mark.parametrize("target", ["state", "action"])

@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 
 from objectstates.data.corpus import UNKNOWN, Corpus
-from objectstates.data.result import Result
+from objectstates.data.result import CONFIDENCES, Result
+from objectstates.data.truth import truth_count
 from objectstates.discovery import constraints
+from objectstates.discovery.preflight import warnings_about
 from objectstates.evaluation import evaluate
 from objectstates.evaluation.baselines import compare_with_baselines
-from objectstates.report.clip_view import view_clips
+from objectstates.report.clip_view import ClipView, view_clips
+
+VERDICT_KEYS = ("verdict", "advice")
+"""Of `describe_result`: what the terminal shows in sentences instead."""
 
 
 def describe_corpus(corpus: Corpus) -> dict[str, Any]:
@@ -50,9 +55,17 @@ def lengths_used(corpus: Corpus) -> dict[str, float]:
     return {name: round(float(np.median(x)), 3) for name, x in lengths.items() if len(x)}
 
 
+def describe_verdict(result: Result) -> dict[str, Any]:
+    """The verdict, if the result has one, and the advice about its clips."""
+    advice = [asdict(item) for item in warnings_about(result)]
+    verdict = {} if result.verdict is None else {"verdict": result.verdict.to_json()}
+    return {**verdict, "advice": advice}
+
+
 def describe_result(result: Result) -> dict[str, Any]:
-    """The summary with its certificate, the numbers of labels, clips left out, the settings."""
+    """The verdict, the summary with its certificate, the labels, clips left out, the settings."""
     return {
+        **describe_verdict(result),
         **{name: fact for name, fact in result.summary.items() if name != "skipped_at"},
         "labels": {f"state_{k}": int((result.state == k).sum()) for k in (1, 2)},
         "skipped": [asdict(clip) for clip in result.skipped],
@@ -62,14 +75,19 @@ def describe_result(result: Result) -> dict[str, Any]:
 
 
 def describe_precision(result: Result, corpus: Corpus) -> dict[str, Any]:
-    """Precision and recall of what was sought and has a truth; empty without truth."""
+    """Precision and recall of what was sought and has a truth; empty without truth.
+
+    ``truth`` tells if they are an upper bound, because the truth has no boxes.
+    """
     scores = evaluate(result, corpus)
     found = {
         "state_precision": scores.state_precision,
         "state_recall": scores.state_recall,
         "action_precision": scores.action_precision,
     }
-    return {name: value for name, value in found.items() if not np.isnan(value)}
+    known: dict[str, Any] = {k: value for k, value in found.items() if not np.isnan(value)}
+    note = truth_count(corpus).note
+    return {**known, "truth": note} if known and note else known
 
 
 def describe_beside_baselines(result: Result, corpus: Corpus) -> dict[str, dict[str, float]]:
@@ -93,10 +111,21 @@ def describe_clips(result: Result) -> list[dict[str, Any]]:
             "action": action and (action.start, action.end),
             **{f"state_{k}": [(s.start, s.end) for s in clip.state_segments(k)] for k in (1, 2)},
             "confidence": clip.confidence,
+            **_chances(clip),
         }
         for clip in view_clips(result)
         for action in (clip.action,)
     ]
+
+
+def _chances(clip: ClipView) -> dict[str, float | None]:
+    """The chances that the answers of a clip are right; null for what was not sought."""
+    if clip.confidences is None:
+        return {}
+    return {
+        name: None if np.isnan(chance) else chance
+        for name, chance in zip(CONFIDENCES, clip.confidences, strict=True)
+    }
 
 
 def _missing(corpus: Corpus) -> list[str]:

@@ -27,6 +27,7 @@ from objectstates.cli.output import (
 from objectstates.cli.progress import fit_line, ingest_bar, report_bar
 from objectstates.cli.report import report
 from objectstates.cli.settings_file import OF_ONE_RUN, Config, Paper, effective, runs_stages
+from objectstates.cli.verdict import Require, check_required, print_verdict
 
 if TYPE_CHECKING:
     from objectstates.data.corpus import Corpus
@@ -50,6 +51,7 @@ def discover(
     strict: Annotated[bool, flag("Stop if a clip cannot be read or labelled.")] = False,
     paper: Paper = False,
     config: Config = None,
+    require: Require = None,
     json: AsJson = False,
     **options: Any,
 ) -> None:
@@ -65,6 +67,7 @@ def discover(
     found.show(json)
     if options["open_page"] and not show_page(found.page):
         complain(f"there is no desktop to show {found.page} on")
+    check_required(found.result, require)
 
 
 class Terminal:
@@ -89,11 +92,13 @@ class Terminal:
             describe_clips,
             lengths_used,
         )
+        from objectstates.data.truth import truth_count
 
         reused = {"ingest": self.ingest.observed == 0, **reused}
         self.reused = sorted(name for name, is_reused in reused.items() if is_reused)
         self.result, self.clips = result, describe_clips(result)
         self.precision = describe_beside_baselines(result, self.corpus)
+        self.truth_note = truth_count(self.corpus).note
         self.lengths = lengths_used(self.corpus)
 
     def show(self, json: bool) -> None:
@@ -102,11 +107,16 @@ class Terminal:
         if json:
             show(self.facts(), True)
             return
+        print_verdict(self.result)
         print_table(_clip_table(self.clips))
+        if self.result.confidences is not None:
+            print("confidence, and in brackets: the chance that the answer is right")
         if outliers := [printable(clip.clip) for clip in self.result.set_aside]:
             print(f"outlier clips, not learned from: {', '.join(outliers)}")
         if self.precision:
             print_table(_precision_table(self.precision))
+            if self.truth_note:
+                print(self.truth_note)
         if self.lengths:
             of = (f"{name.split('_')[0]}s of {n:g} s" for name, n in self.lengths.items())
             print(f"median lengths: {', '.join(of)}")
@@ -117,9 +127,13 @@ class Terminal:
         print(f"report: {printable(str(self.page))}")
 
     def facts(self) -> dict[str, Any]:
+        from objectstates.app.inspection import describe_verdict
+
         return {
+            **describe_verdict(self.result),
             "clips": self.clips,
             "precision": self.precision,
+            **({"truth": self.truth_note} if self.truth_note else {}),
             **self.lengths,
             "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
             "set_aside": [{"clip": s.clip, "reason": s.reason} for s in self.result.set_aside],
@@ -154,16 +168,19 @@ def _clip_table(clips: list[dict[str, Any]]) -> Any:
     table = make_table("clip", "state 1", "action", "state 2", "confidence")
     for clip in clips:
         action = [] if clip["action"] is None else [clip["action"]]
+        sides = {"state_1": clip["state_1"], "action": action, "state_2": clip["state_2"]}
         table.add_row(
             printable(clip["clip"]),
-            *(_intervals(found) for found in (clip["state_1"], action, clip["state_2"])),
+            *(_intervals(x, clip.get(f"{side}_confidence")) for side, x in sides.items()),
             f"{clip['confidence']:.2f}",
         )
     return table
 
 
-def _intervals(found: list[tuple[float, float]]) -> str:
-    return ", ".join(f"{start:.1f}-{end:.1f} s" for start, end in found) or "-"
+def _intervals(found: list[tuple[float, float]], chance: float | None) -> str:
+    """The intervals and, where it is known, the chance that they are right."""
+    times = ", ".join(f"{start:.1f}-{end:.1f} s" for start, end in found)
+    return f"{times}{'' if chance is None else f' ({chance:.2f})'}" if times else "-"
 
 
 def _precision_table(rows: dict[str, dict[str, float]]) -> Any:

@@ -24,6 +24,7 @@ from objectstates.cli.options import (
 from objectstates.cli.output import show, warnings_in_a_line
 from objectstates.cli.progress import fit_line
 from objectstates.cli.settings_file import Config, Paper, effective
+from objectstates.cli.verdict import Require, check_required, print_verdict
 
 if TYPE_CHECKING:
     from objectstates.data.corpus import Corpus
@@ -79,6 +80,7 @@ def fit(
     ray_address: RayAddress = "auto",
     paper: Paper = False,
     config: Config = None,
+    require: Require = None,
     json: AsJson = False,
 ) -> None:
     """Discover the states and the action in all clips of a corpus."""
@@ -110,6 +112,7 @@ def fit(
     result = replace(model.result_, summary=summary)
     result.save(out)
     _show_result(result, corpus, out, json)
+    check_required(result, require)
 
 
 def predict(
@@ -138,8 +141,10 @@ def _show_result(result: Result, corpus: Corpus, out: Path, json: bool) -> None:
 
     facts = {**inspection.describe_result(result), **inspection.describe_precision(result, corpus)}
     if not json:
+        print_verdict(result)
         wanted = ("corpus", "labels", "objective", "certificate", "reduced", "skipped", "set_aside",
-                  "seconds", "state_precision", "state_recall", "action_precision")  # fmt: skip
+                  "seconds", "state_precision", "state_recall", "action_precision",
+                  "truth")  # fmt: skip
         if "duality_gap" in facts:
             facts["certificate"] = certificate(result.summary)
         if "reduced" in facts:

@@ -10,6 +10,7 @@ import typer
 from objectstates.base.errors import CorpusError
 from objectstates.cli.options import AsJson
 from objectstates.cli.output import show
+from objectstates.cli.verdict import print_verdict
 
 if TYPE_CHECKING:
     from objectstates.data.corpus import Corpus
@@ -29,7 +30,11 @@ def inspect(
     if (path / "result" / ARTEFACT.header).is_file():
         path = path / "result"  # of a folder that discover wrote
     if (path / ARTEFACT.header).is_file():
-        facts = inspection.describe_result(Result.load(path))
+        result = Result.load(path)
+        facts = inspection.describe_result(result)
+        if not json:
+            print_verdict(result)
+            facts = {k: v for k, v in facts.items() if k not in inspection.VERDICT_KEYS}
     else:
         facts = inspection.describe_corpus(read_corpus(path))
     show(facts, json)

@@ -10,6 +10,7 @@ import typer
 from objectstates.cli.options import AsJson, Processes, flag
 from objectstates.cli.output import show
 from objectstates.cli.progress import report_bar
+from objectstates.cli.verdict import print_verdict
 
 
 def report(
@@ -22,6 +23,7 @@ def report(
     json: AsJson = False,
 ) -> None:
     """Write a self-contained HTML page about a result, with frames of the videos."""
+    from objectstates.app.inspection import describe_verdict
     from objectstates.data.result import Result
     from objectstates.report.page import check_target, write_report
 
@@ -30,10 +32,13 @@ def report(
     with report_bar() as progress:
         page = write_report(found, out, processes=processes, progress=progress)
     facts = {
+        **(describe_verdict(found) if json else {}),
         "clips": len(found.clips),
         "megabytes": round(page.stat().st_size / 1e6, 1),
         "written_to": str(out),
     }
+    if not json:
+        print_verdict(found)
     show(facts, json)
     if open_page:
         import webbrowser

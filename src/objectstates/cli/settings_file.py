@@ -28,7 +28,7 @@ from objectstates.cli.options import seconds_or_auto
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-OF_ONE_RUN = frozenset({"out", "like", "config", "paper", "json"})
+OF_ONE_RUN = frozenset({"out", "like", "config", "paper", "json", "require"})
 """Options of a single run, which cannot be set in a file."""
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number"}

@@ -10,7 +10,8 @@
 * a CSV file ``clip,action_start,action_end``, in seconds of the video.
 
 `label_corpus` converts it to labels of tracklets and chunks. All times are those of the whole
-video, as in a corpus: clips cut from one video share its ground truth.
+video, as in a corpus: clips cut from one video share its ground truth. ``info["truth"]`` of the
+labelled corpus tells how many clips have ground truth, and how many of them with boxes.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import io
 import json
 import os
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -125,7 +126,48 @@ def label_corpus(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> Corpus:
         corpus,
         tracklets=replace(corpus.tracklets, label=state),
         chunks=replace(corpus.chunks, label=action),
+        info={**corpus.info, "truth": asdict(count_truth(found))},
     )
+
+
+@dataclass(frozen=True)
+class TruthCount:
+    """How many clips have ground truth, and how many of them have boxes of the object."""
+
+    clips: int
+    with_boxes: int
+
+    @property
+    def by_time(self) -> bool:
+        """Whether tracklets of some clips are judged by time alone."""
+        return self.with_boxes < self.clips
+
+    @property
+    def note(self) -> str:
+        """What this means for the precision of states; empty if all clips have boxes."""
+        if not self.by_time:
+            return ""
+        lacking = self.clips - self.with_boxes
+        whose = f"{lacking} of {self.clips} annotated clips" if self.with_boxes else "the clips"
+        return (
+            f"the annotations of {whose} have no boxes, so states are judged by time alone, an "
+            "upper bound of their precision"
+        )
+
+
+def count_truth(found: Iterable[ClipTruth | None]) -> TruthCount:
+    """Count the ground truth of clips; None for clips without any."""
+    known = [truth for truth in found if truth is not None]
+    return TruthCount(len(known), sum(len(truth.times) > 0 for truth in known))
+
+
+def truth_count(corpus: Corpus) -> TruthCount:
+    """What `label_corpus` recorded; nothing is missing in a corpus that was labelled otherwise."""
+    facts = corpus.info.get("truth")
+    try:
+        return TruthCount(int(facts["clips"]), int(facts["with_boxes"]))  # type: ignore[index]
+    except (KeyError, TypeError, ValueError):
+        return TruthCount(0, 0)
 
 
 def _truth_of(corpus: Corpus, n: int, truth: Mapping[str, ClipTruth]) -> ClipTruth | None:

@@ -10,13 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from objectstates.data.result import CONFIDENCES
 from objectstates.export.names import number
 from objectstates.export.videos import ExportSource
 from objectstates.report.clip_view import ClipView
 
 CLIP_COLUMNS = (
     *("clip", "video", "start", "end", "action_start", "action_time", "action_end"),
-    *("action_score", "confidence"),
+    *("action_score", "confidence", *CONFIDENCES),
 )
 SEGMENT_COLUMNS = ("clip", "video", "start", "end", "what", "score", "tracklet")
 
@@ -32,7 +33,8 @@ def write_csv(source: ExportSource, folder: Path) -> list[str]:
 def _clip_row(clip: ClipView) -> list[Any]:
     action = clip.action
     times = (None,) * 4 if action is None else (action.start, action.time, action.end, action.score)
-    return [clip.name, clip.video, *clip.span, *times, clip.confidence]
+    chances = clip.confidences or (None,) * len(CONFIDENCES)
+    return [clip.name, clip.video, *clip.span, *times, clip.confidence, *chances]
 
 
 def _segment_rows(clip: ClipView) -> list[list[Any]]:
@@ -84,6 +86,7 @@ def _clip_object(clip: ClipView, object_name: str | None) -> dict[str, Any]:
         "start": start,
         "end": end,
         "confidence": number(clip.confidence),
+        **dict(zip(CONFIDENCES, map(number, clip.confidences or (math.nan,) * 3), strict=True)),
         "action": None if action is None else {**asdict(action), "score": number(action.score)},
         "tracklets": [
             {

@@ -4,7 +4,7 @@ To add a format, write one file in this folder with ``write_FORMAT(source, folde
 add one line to `FORMATS`; the command ``export`` then offers it.
 
 Every export is a folder, written under a temporary name and renamed. Its ``export.json`` lists the
-files; a folder that holds anything else is never replaced.
+files and has the verdict on the result; a folder that holds anything else is never replaced.
 """
 
 from __future__ import annotations
@@ -119,7 +119,10 @@ def export(result: Result, format: str, out: str | Path, **options: Any) -> Expo
         files = tuple(sorted(_files(folder)))
         if not files:
             raise ExportError(f"nothing to write as {format}: {'; '.join(problems)}")
-        ARTEFACT.write_header(folder, {"format": format, "files": files, "problems": problems})
+        verdict = {} if result.verdict is None else {"verdict": result.verdict.to_json()}
+        ARTEFACT.write_header(
+            folder, {"format": format, **verdict, "files": files, "problems": problems}
+        )
     return Exported(files, problems)
 
 

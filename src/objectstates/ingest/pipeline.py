@@ -50,6 +50,7 @@ from objectstates.video.reader import probe
 
 VERSION = 3  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
+BEYOND = 0.5  # seconds by which a listed clip may end after its video: times in lists are rounded
 
 
 @dataclass(frozen=True)
@@ -333,10 +334,21 @@ class _Worker:
         return _Observed(key, int(observation.frames[0]), False, self.fingerprints)
 
 
-def _info(settings: IngestSettings, scale: TimeScale, observed: _Observed) -> dict[str, Any]:
-    """How a corpus was made: the lengths used, and those asked for."""
+def _info(
+    settings: IngestSettings,
+    scale: TimeScale,
+    observed: _Observed,
+    stored: Sequence[StoredObservation],
+) -> dict[str, Any]:
+    """How a corpus was made: the lengths used, those asked for, and clips that end too late."""
+    beyond = [
+        part.clip.id
+        for part in stored
+        if part.clip.end is not None and part.clip.end > part.entry["span"][1] + BEYOND
+    ]
     return {
         "object": settings.object_name,
+        **({"ends_beyond_video": beyond} if beyond else {}),
         "ingest": {
             "version": VERSION,
             **asdict(settings),
@@ -362,7 +374,7 @@ def _write_corpus(
     codebooks: dict[str, Codebook] = {}
     if settings.chunks == "paper":
         codebooks = learn_codebooks(stored, settings.seed) if like is None else codebooks_of(like)
-    corpus = _without_features(stored, _info(settings, scale, observed), codebooks)
+    corpus = _without_features(stored, _info(settings, scale, observed, stored), codebooks)
     if truth is not None:
         corpus = label_corpus(corpus, truth)
     tracklets, chunks = (

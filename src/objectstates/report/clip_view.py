@@ -16,6 +16,7 @@ from objectstates.base.choices import CHUNK_SECONDS
 from objectstates.data.clips import Box, ChangeProfile, Chunk, TrackletLabel
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
+from objectstates.data.truth import truth_count
 from objectstates.evaluation.precision import score_clip
 
 FRAME_GAP = 0.05  # seconds; one frame of most videos, see `merge_gap`
@@ -100,16 +101,6 @@ class ChangeCurve:
     def total(self) -> float:
         return float(self.rates.sum() * self.step)
 
-    @property
-    def peak_time(self) -> float:
-        """The middle of the tenth of the clip in which most changes.
-
-        A single bin may be greatest because the camera was jerked.
-        """
-        width = -(-len(self.rates) // 10)
-        sums = np.convolve(self.rates, np.ones(width), mode="valid")
-        return self.start + (int(np.argmax(sums)) + width / 2) * self.step
-
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -150,6 +141,18 @@ class ClipView:
     @property
     def name(self) -> str:
         return self.result.clips[self.number]
+
+    @property
+    def confidences(self) -> tuple[float, float, float] | None:
+        """Chances that action, state 1 and state 2 are right; NaN for what was not sought.
+
+        None for results of earlier versions, whose ``confidence`` only ranks clips.
+        """
+        chances = self.result.confidences
+        if chances is None:
+            return None
+        action, before, after = map(float, chances[self.number])
+        return action, before, after
 
     @property
     def video(self) -> str | None:
@@ -352,18 +355,19 @@ class ClipView:
     @cached_property
     def mistakes(self) -> tuple[Mistake, ...]:
         """Sorted by time."""
-        found = []
+        found, by_time = [], truth_count(self.result.corpus).by_time
         for t in self.tracklets:
             if t.state == 0 or t.truth is None or t.truth == t.state:
                 continue
-            what = f"state {t.state} at {t.time:.1f} s"
+            what = f"state {t.state} at {t.time:.1f} s is"
             match t.truth:
                 case TrackletLabel.FALSE_POSITIVE:
-                    found.append(Mistake("object", t.time, f"{what} is not the object"))
+                    found.append(Mistake("object", t.time, f"{what} not the object"))
                 case TrackletLabel.AMBIGUOUS:
-                    found.append(Mistake("ambiguous", t.time, f"{what} is ambiguous"))
+                    found.append(Mistake("ambiguous", t.time, f"{what} ambiguous"))
                 case truth:
-                    found.append(Mistake("state", t.time, f"{what} is truly state {truth}"))
+                    known = "by time" if by_time else "truly"
+                    found.append(Mistake("state", t.time, f"{what} {known} state {truth}"))
         if self.action is not None and self.action_error:
             far = self.action_error
             text = f"action off by {far:.1f} s" if np.isfinite(far) else "no true action to find"

@@ -10,8 +10,11 @@ import numpy as np
 from markupsafe import Markup
 
 from objectstates.data.result import Result
+from objectstates.data.truth import truth_count
+from objectstates.data.verdict import Finding
 from objectstates.report.charts import Line, line_chart
 from objectstates.report.clip_view import MISTAKES, ClipView, object_name
+from objectstates.report.verdict_text import side_texts
 
 
 @dataclass(frozen=True)
@@ -31,17 +34,25 @@ _MEANINGS = {
     "ambiguous": "the object is between the states",
     "action": "the action does not happen at the time found",
 }
+_BY_TIME = {
+    "state": "the tracklet is on the other side of the true action",
+    "ambiguous": "the tracklet overlaps the true action",
+}
+"""What is known if the truth has no boxes: whether the object is there is not."""
 
 
 def headline(result: Result) -> str:
     """The page's headline and title: the object and the number of clips."""
     name, n = object_name(result), len(result.clips)
     clips = f"{n} clip{'' if n == 1 else 's'}"
+    findings = () if result.verdict is None else result.verdict.findings
+    if findings and set(findings) == {"not_found"}:
+        return f"No common change {f'of the {name} ' if name else ''}was found, in {clips}"
     return f"How the {name} changes, in {clips}" if name else f"What changes, and when, in {clips}"
 
 
 def summary(result: Result) -> str:
-    """Two sentences below the headline: what was sought, and from what it was learned."""
+    """Sentences below the headline: what was sought, and how far it was found."""
     sought = str(result.settings.get("target", "joint"))
     what = {
         "state": "the object's appearance before (state 1) and after (state 2) the change",
@@ -52,7 +63,26 @@ def summary(result: Result) -> str:
         if result.summary.get("kind") == "predict"
         else "from what the clips have in common alone"
     )
-    return f"No labels were used. In each clip objectstates found {what}, {how}."
+    verdict = result.verdict
+    if verdict is None or set(verdict.findings) == {"found"}:
+        return f"No labels were used. In each clip objectstates found {what}, {how}."
+    if set(verdict.findings) == {"not_found"}:
+        return (
+            f"objectstates looked for {what}, {how}, and did not find it. The labels below are "
+            "only what fits the clips best: do not rely on them."
+        )
+    sentences = [f"objectstates looked for {what}, {how}."]
+    for side in side_texts(verdict):
+        what = "times of the action" if side.name == "action" else "states"
+        sentences.append(_OPENINGS[side.finding].format(what=what))
+    return " ".join(sentences)
+
+
+_OPENINGS: dict[Finding, str] = {
+    "found": "The {what} were found.",
+    "doubtful": "Look at the {what} before you use them: some may be wrong.",
+    "not_found": "The {what} were not found: do not rely on those shown.",
+}
 
 
 def count_mistakes(result: Result, clips: Sequence[ClipView]) -> list[MistakeCount]:
@@ -60,12 +90,21 @@ def count_mistakes(result: Result, clips: Sequence[ClipView]) -> list[MistakeCou
     meanings = dict(_MEANINGS)
     if result.corpus.info.get("format") == "authors' release":
         meanings["object"] += ", or is ambiguous: the release does not distinguish these"
+    if truth_count(result.corpus).by_time:
+        meanings |= _BY_TIME
     found = []
-    for kind, name in MISTAKES.items():
+    for kind, name in mistake_names(result).items():
         count = sum(mistake.kind == kind for clip in clips for mistake in clip.mistakes)
         affected = sum(kind in clip.mistake_kinds for clip in clips)
         found.append(MistakeCount(kind, name, meanings[kind], count, affected))
     return found
+
+
+def mistake_names(result: Result) -> dict[str, str]:
+    """The kinds of mistakes that the truth can tell, with their names on the page."""
+    truth = truth_count(result.corpus)
+    unknown = {"object"} if truth.by_time and not truth.with_boxes else set()
+    return {kind: name for kind, name in MISTAKES.items() if kind not in unknown}
 
 
 def certificate(result: Result) -> list[str]:

@@ -18,11 +18,13 @@ from markupsafe import Markup
 from objectstates.base.errors import ReportError
 from objectstates.base.storage import write_atomically
 from objectstates.data.result import Result
+from objectstates.data.truth import truth_count
+from objectstates.discovery.preflight import warnings_about
 from objectstates.evaluation.baselines import compare_with_baselines
 from objectstates.parallel.pool import default_processes
 from objectstates.report import headline
 from objectstates.report.charts import average_clip
-from objectstates.report.clip_view import MISTAKES, ClipView, Moment, box_at, image_fps, view_clips
+from objectstates.report.clip_view import ClipView, Moment, box_at, image_fps, view_clips
 from objectstates.report.frames import (
     WHERE,
     FrameImage,
@@ -34,6 +36,7 @@ from objectstates.report.frames import (
     read_requests,
 )
 from objectstates.report.page_data import encoded_frames, script_data
+from objectstates.report.verdict_text import section, side_texts, with_code
 
 N_HIGHLIGHTS = 4  # clips shown large at the top
 N_CROPS = 23  # crops per state in the montage; with the mean, 3 x 3 of them large, 32 cells
@@ -151,16 +154,12 @@ class _Thumbnail:
 def _render(
     result: Result, clips: Sequence[ClipView], images: FrameImages, plan: FramePlan, folder: Path
 ) -> str:
-    environment = Environment(
-        loader=PackageLoader("objectstates.report", "assets"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = _environment()
     assets = Path(__file__).parent / "assets"
     script = (assets / "page.js").read_text(encoding="utf-8")
     rows = compare_with_baselines(result, result.corpus)
     precision = [*rows[-1:], *rows[:-1]]  # the result above the baselines
+    truth = truth_count(result.corpus)
     return environment.get_template("page.html.j2").render(
         version=version("objectstates"),
         style=Markup((assets / "style.css").read_text(encoding="utf-8")),
@@ -170,9 +169,15 @@ def _render(
         summary=headline.summary(result),
         size=_SIZE_MARK,
         clips=_by_confidence(clips),
-        mistake_names=MISTAKES,
+        verdict=result.verdict,
+        sides=[] if result.verdict is None else side_texts(result.verdict),
+        advice=warnings_about(result),
+        by_time=truth.by_time,
+        truth_note=truth.note,
+        mistake_names=headline.mistake_names(result),
         has_changes=any(clip.change is not None for clip in clips),
         confidences=_confidence_range(clips),
+        chances_known=result.confidences is not None,
         highlights=_highlights(clips, images),
         montage=_crops(clips, images),
         average=average_clip(clips),
@@ -188,6 +193,17 @@ def _render(
         frames=encoded_frames(clips, images),
         sought=str(result.settings.get("target", "joint")),
     )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("objectstates.report", "assets"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"with_code": with_code, "section": section}
+    return environment
 
 
 def _confidence_range(clips: Sequence[ClipView]) -> tuple[float, float]:

@@ -15,6 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from objectstates.data.result import Result
+from objectstates.data.truth import truth_count
 from objectstates.report.clip_view import ClipView, TrackletView
 from objectstates.report.frames import WHERE, FrameImage, FrameImages
 
@@ -50,7 +51,12 @@ def script_data(
                 "video": _addresses(clip.video, folder),
             }
         )
-    text = json.dumps({"clips": rows, "scale": [low, high]}, separators=(",", ":"), allow_nan=False)
+    data = {
+        "clips": rows,
+        "scale": [low, high],
+        "byTime": truth_count(result.corpus).by_time,  # the truth does not tell where the object is
+    }
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
@@ -95,7 +101,6 @@ def _change_data(clip: ClipView) -> dict[str, Any] | None:
         "start": _round(curve.start, 3),
         "step": _round(curve.step, 4),
         "peak": float(f"{peak:.3g}"),
-        "peakTime": _round(curve.peak_time),
         "total": float(f"{curve.total:.3g}"),
         "values": np.round(100 * curve.rates / (peak or 1.0)).astype(int).tolist(),
     }

@@ -23,7 +23,7 @@ from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import BenchmarkError, CorpusError, SettingError
 from objectstates.data.corpus import Corpus
 from objectstates.data.corpus_io import ARTEFACT
-from objectstates.data.truth import label_corpus
+from objectstates.data.truth import count_truth, label_corpus
 from objectstates.detect import fewshot
 from objectstates.detect.fewshot_training import train
 from objectstates.detect.from_truth import judge_labels, train_labels
@@ -79,7 +79,7 @@ class DetectorRow:
 
     recall, false_positives_per_image, average_precision : on single frames, for few-shot detectors.
     coverage : fraction of the true boxes that a tracklet overlaps.
-    on_object : fraction of the tracklets that lie on the object.
+    on_object : fraction of the tracklets that lie on the object; NaN if the truth lacks boxes.
     """
 
     detector: str
@@ -100,7 +100,10 @@ class Stages:
         self, clips: Manipulation, out: Path, settings: BenchmarkSettings, progress: Progress
     ) -> None:
         self._clips, self._out, self._settings, self._progress = clips, out, settings, progress
+        self.truth = count_truth(clips.truth.get(clip.id) for clip in clips.test)
         self.notes = list(clips.notes)
+        if self.truth.note:
+            self.notes.append(f"{clips.name}: {self.truth.note}")
 
     # --- detector -----------------------------------------------------------------------------
 
@@ -228,7 +231,7 @@ class Stages:
     def _corpus_scores(self) -> list[float | None]:
         """Coverage, fraction of tracklets on the object, tracklets per clip."""
         label = self.corpus.tracklets.label
-        on_object = float((label > 0).mean()) if len(label) else None
+        on_object = float((label > 0).mean()) if len(label) and not self.truth.by_time else None
         coverage = tracklet_coverage(self.corpus, self._clips.truth)
         return [coverage, on_object, len(label) / len(self.corpus)]
 

@@ -8,6 +8,7 @@
   const rows = new Map([...list.children].map((row) => [Number(row.dataset.clip), row]));
   const tooltip = document.getElementById("tooltip");
   const TRUTHS = ["not the object", "state 1", "state 2", "ambiguous"];
+  const truly = (label) => `${data.byTime && label ? "by time" : "truly"} ${TRUTHS[label]}`;
   const SVG = "http://www.w3.org/2000/svg";
 
   // --- helpers -----------------------------------------------------------------------------
@@ -123,8 +124,9 @@
   // The middle frame in grey, with the places that changed for good in colour.
   function makeWhere(number, stored) {
     const clip = clips[number];
-    const { peakTime, total } = clip.change;
-    const thumbnail = button("", `Where ${clip.name} changes, fastest near ${seconds(peakTime)}: play`, () => open(number, peakTime - 0.5, true));
+    const { total } = clip.change;
+    const from = clip.action ? clip.action[2] - 0.5 : clip.start;
+    const thumbnail = button("", `Where ${clip.name} changes: play`, () => open(number, from, true));
     thumbnail.className = "thumbnail where";
     thumbnail.tabIndex = rows.get(number).tabIndex;
     const frame = element("span", "frame");
@@ -135,8 +137,7 @@
     image.src = source(stored[clip.where]);
     frame.append(image);
     const text = element("span", "text");
-    const near = seconds(peakTime).replace(" ", "\u00a0");
-    text.append(element("span", "tag change", "change"), total ? `${percent(total)} of the picture changes for good, fastest near ${near}` : "nothing changes for good");
+    text.append(element("span", "tag change", "change"), total ? `${percent(total)} of the picture changes for good` : "nothing changes for good");
     thumbnail.append(frame, text);
     return thumbnail;
   }
@@ -287,7 +288,6 @@
   function describe(clip) {
     const parts = [`Timeline from ${seconds(clip.start)} to ${seconds(clip.end)}`];
     for (const [time, role] of clip.moments) parts.push(`${role} at ${seconds(time)}`);
-    if (clip.change) parts.push(`the picture changes fastest near ${seconds(clip.change.peakTime)}`);
     if (clip.truth && clip.truth.length) parts.push(`true action ${clip.truth.map(([a, b]) => `${seconds(a)} to ${seconds(b)}`).join(", ")}`);
     return parts.join("; ");
   }
@@ -298,7 +298,7 @@
     if (tracklet) {
       const score = tracklet[4] === null ? "" : `, score ${tracklet[4].toFixed(2)}`;
       parts.push(tracklet[2] ? `state ${tracklet[2]}${score}` : "not labelled");
-      if (tracklet[5] !== null) parts.push(`truly ${TRUTHS[tracklet[5]]}`);
+      if (tracklet[5] !== null) parts.push(truly(tracklet[5]));
     } else if (clip.scores.length) {
       const nearest = clip.scores.reduce((a, b) => (Math.abs(b[0] - time) < Math.abs(a[0] - time) ? b : a));
       parts.push(`action score ${nearest[1].toFixed(2)}`);
@@ -436,7 +436,7 @@
       this.playhead.style.left = `${100 * clamp(fraction, 0, 1)}%`;
       const now = this.clip.tracklets.find((t) => t[2] && t[0] <= this.time && this.time < t[1]);
       const acting = this.clip.action && this.clip.action[0] <= this.time && this.time < this.clip.action[1];
-      const labels = [now ? `state ${now[2]}` : "", acting ? "action" : "", now && now[5] !== null ? `truly ${TRUTHS[now[5]]}` : ""];
+      const labels = [now ? `state ${now[2]}` : "", acting ? "action" : "", now && now[5] !== null ? truly(now[5]) : ""];
       this.status.textContent = [`${this.time.toFixed(2)} s`, ...labels, this.video ? "" : this.fallback()].filter(Boolean).join(" · ");
       for (const thumbnail of rows.get(this.number).querySelectorAll(".thumbnail")) {
         thumbnail.classList.toggle("current", Math.abs(Number(thumbnail.dataset.time) - this.time) < 0.2);
