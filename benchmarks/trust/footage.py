@@ -25,8 +25,8 @@ import numpy as np
 from objectstates.data.clips import TrackletLabel
 from objectstates.data.corpus import Corpus
 from objectstates.data.truth import ClipTruth, label_corpus, read_truth
-from objectstates.detect.from_truth import train_labels
 from objectstates.detect.fewshot_training import train
+from objectstates.detect.from_truth import train_labels
 from objectstates.evaluation.benchmark.manipulations import find_manipulations, read_manipulation
 from objectstates.ingest.pipeline import IngestSettings, ingest_to
 from objectstates.video.clip_list import ClipSpan

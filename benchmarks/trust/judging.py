@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.trust.corpora import Judged
 from objectstates import JointDiscovery, evaluate
@@ -21,7 +22,6 @@ from objectstates.discovery.verdict import (
     chances_of,
     gather,
 )
-from sklearn.metrics import roc_auc_score
 
 RIGHT = 0.8  # precision from which the answers of a corpus count as right
 BINS = 10  # of the reliability diagram

@@ -38,9 +38,9 @@ from objectstates.discovery.out_of_core import (
 )
 from objectstates.discovery.outlier_clips import discover_without_outliers
 from objectstates.discovery.prediction import check_lengths, check_sizes, predict
+from objectstates.discovery.replication import SAMPLE
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
-from objectstates.discovery.replication import SAMPLE
 from objectstates.discovery.verdict import judge, judge_by_sample
 
 
