@@ -30,6 +30,7 @@ from objectstates.cli.settings_file import OF_ONE_RUN, Config, Paper, effective,
 
 if TYPE_CHECKING:
     from objectstates.data.corpus import Corpus
+    from objectstates.data.label_names import LabelNames
     from objectstates.data.result import Result
     from objectstates.ingest.pipeline import Report
 
@@ -93,6 +94,8 @@ class Terminal:
         reused = {"ingest": self.ingest.observed == 0, **reused}
         self.reused = sorted(name for name, is_reused in reused.items() if is_reused)
         self.result, self.clips = result, describe_clips(result)
+        marked = zip(result.clips, result.corrected, strict=True)
+        self.corrected = [clip for clip, is_corrected in marked if is_corrected]
         self.precision = describe_beside_baselines(result, self.corpus)
         self.lengths = lengths_used(self.corpus)
 
@@ -102,7 +105,9 @@ class Terminal:
         if json:
             show(self.facts(), True)
             return
-        print_table(_clip_table(self.clips))
+        print_table(_clip_table(self.clips, self.result.names))
+        if self.corrected:
+            print(f"corrected clips: {', '.join(map(printable, self.corrected))}")
         if outliers := [printable(clip.clip) for clip in self.result.set_aside]:
             print(f"outlier clips, not learned from: {', '.join(outliers)}")
         if self.precision:
@@ -121,6 +126,8 @@ class Terminal:
             "clips": self.clips,
             "precision": self.precision,
             **self.lengths,
+            "names": self.result.names.to_json(),
+            "corrected": self.corrected,
             "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
             "set_aside": [{"clip": s.clip, "reason": s.reason} for s in self.result.set_aside],
             "failed": [f"{clip}: {reason}" for clip, reason in self.ingest.failed],
@@ -150,8 +157,8 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Terminal:
     return terminal
 
 
-def _clip_table(clips: list[dict[str, Any]]) -> Any:
-    table = make_table("clip", "state 1", "action", "state 2", "confidence")
+def _clip_table(clips: list[dict[str, Any]], names: LabelNames) -> Any:
+    table = make_table("clip", names.state_1, names.action, names.state_2, "confidence")
     for clip in clips:
         action = [] if clip["action"] is None else [clip["action"]]
         table.add_row(

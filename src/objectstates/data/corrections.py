@@ -9,7 +9,7 @@ Kinds, with times in seconds of the video (an empty start or end is that of the 
 * ``action``: it happens within start to end. ``value`` is its number in a chain of actions: 1, or
   empty.
 * ``confirm``: all is as found. With times it constrains like ``action``; without, the times are
-  those of the result that the corrections are applied to (`with_confirmed_times`).
+  those of the result that the corrections are applied to (``discovery/corrections.py``).
 * ``state``: from start to end the object is in the state ``value``: 1, 2, or the state's name.
 * ``not_object``: tracklets within start to end do not show the object; with ``value``, the index of
   a tracklet within its clip, that tracklet alone.
@@ -25,16 +25,13 @@ import csv
 import io
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from objectstates.base.errors import CorrectionError
 from objectstates.base.storage import write_atomically
-
-if TYPE_CHECKING:
-    from objectstates.data.result import Result
 
 Kind = Literal["action", "confirm", "state", "not_object", "no_change", "exclude"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -208,11 +205,14 @@ def _seconds(cell: str) -> float | None:
 def write_corrections(path: str | Path, corrections: Iterable[Correction]) -> None:
     """Write a file that `read_corrections` reads back; an earlier one is replaced as a whole."""
     content = io.StringIO(newline="")
-    writer = csv.writer(content, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    plain = csv.writer(content, lineterminator="\n")
+    quoted = csv.writer(content, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    plain.writerow(COLUMNS)
     for row in corrections:
-        times = ("" if time is None else repr(float(time)) for time in (row.start, row.end))
-        writer.writerow([_escaped(row.clip), row.kind, *times, _escaped(row.value)])
+        times = ["" if time is None else repr(float(time)) for time in (row.start, row.end)]
+        cells = [_escaped(row.clip), row.kind, *times, _escaped(row.value)]
+        # The csv module leaves a lone carriage return unquoted, and reads it as the end of a row.
+        (quoted if any("\r" in cell for cell in cells) else plain).writerow(cells)
     try:
         write_atomically(Path(path), content.getvalue())
     except OSError as problem:
@@ -248,46 +248,3 @@ def check_clips(corrections: Iterable[Correction], clips: Iterable[str]) -> None
             near = get_close_matches(row.clip[:100], known[:10_000], n=1)
             hint = f": did you mean {near[0]!r}?" if near else ""
             raise CorrectionError(f"{row.place}: there is no clip {_short(row.clip)}{hint}")
-
-
-def with_confirmed_times(
-    corrections: Iterable[Correction], earlier: Result | None
-) -> tuple[Correction, ...]:
-    """The same rows, each ``confirm`` with the times of the action that it confirms.
-
-    earlier : the result that a ``confirm`` without times refers to. If it was itself made with a
-        ``confirm`` of the clip, the times are that one's, so that repeated fits agree.
-    """
-    rows = tuple(corrections)
-    lacking = {row for row in rows if row.kind == "confirm" and row.start is row.end is None}
-    if not lacking:
-        return rows
-    spans = {} if earlier is None else _confirmed_spans(earlier)
-    return tuple(_with_times(row, spans) if row in lacking else row for row in rows)
-
-
-def _with_times(row: Correction, spans: dict[str, tuple[float, float]]) -> Correction:
-    if row.clip not in spans:
-        raise CorrectionError(
-            f"{row.place}: there is no earlier result with an action in this clip to confirm: give "
-            "the start and the end of the action"
-        )
-    start, end = spans[row.clip]
-    return replace(row, start=start, end=end)
-
-
-def _confirmed_spans(earlier: Result) -> dict[str, tuple[float, float]]:
-    """Start and end of the action that is confirmed, by clip."""
-    chunks, spans = earlier.corpus.chunks, {}
-    for n, clip in enumerate(earlier.clips):
-        if earlier.action_chunk[n] < 0:
-            continue
-        row = earlier.corpus.chunk_rows(n)[int(earlier.action_chunk[n])]
-        start, end = map(float, earlier.action_span[n])
-        if not start < end:
-            start, end = float(chunks.start[row]), float(chunks.end[row])
-        spans[clip] = max(start, 0.0), end
-    for given in earlier.corrections:
-        if given.kind == "confirm" and given.start is not None and given.end is not None:
-            spans[given.clip] = given.start, given.end
-    return spans

@@ -53,6 +53,14 @@ class LabelNames:
         """The name of "state_1", "action" or "state_2"."""
         return self.to_json()[label]
 
+    def label(self, label: str) -> str:
+        """The name of "state_1", "action" or "state_2", or the label itself if none was given.
+
+        >>> LabelNames().label("state_1"), LabelNames.of(action="opening").label("action")
+        ('state_1', 'opening')
+        """
+        return label if self[label] == LabelNames()[label] else self[label]
+
     def of_state(self, state: int) -> str:
         """The name of state 1 or 2; "no state" for 0."""
         return ("no state", self.state_1, self.state_2)[state]

@@ -21,7 +21,7 @@ from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import LEAVES_OUT, Correction, by_clip, check_clips
 from objectstates.data.label_names import LabelNames
-from objectstates.data.result import SkippedClip
+from objectstates.data.result import Result, SkippedClip
 from objectstates.discovery.action_moment import SMOOTHING, smoothed
 
 MOSTLY = 0.5  # of a tracklet's length: it then lies within an interval
@@ -256,12 +256,56 @@ def _slice(rows: range) -> slice:
     return slice(rows.start, rows.stop)
 
 
+# --- confirmations -----------------------------------------------------------------------------
+
+
+def with_confirmed_times(
+    corrections: Iterable[Correction], earlier: Result | None
+) -> tuple[Correction, ...]:
+    """The same rows, each ``confirm`` with the times of the action that it confirms.
+
+    earlier : the result that a ``confirm`` without times refers to. If it was itself made with a
+        ``confirm`` of the clip, the times are that one's, so that repeated fits agree.
+    """
+    rows = tuple(corrections)
+    lacking = {row for row in rows if row.kind == "confirm" and row.start is row.end is None}
+    if not lacking:
+        return rows
+    spans = {} if earlier is None else _confirmed_spans(earlier)
+    return tuple(_with_times(row, spans) if row in lacking else row for row in rows)
+
+
+def _with_times(row: Correction, spans: dict[str, tuple[float, float]]) -> Correction:
+    if row.clip not in spans:
+        raise CorrectionError(
+            f"{row.place}: there is no earlier result with an action in this clip to confirm: give "
+            "the start and the end of the action"
+        )
+    start, end = spans[row.clip]
+    return replace(row, start=start, end=end)
+
+
+def _confirmed_spans(earlier: Result) -> dict[str, tuple[float, float]]:
+    """Start and end of the action that is confirmed, by clip."""
+    chunks, spans = earlier.corpus.chunks, {}
+    for n, clip in enumerate(earlier.clips):
+        if earlier.action_chunk[n] < 0:
+            continue
+        row = earlier.corpus.chunk_rows(n)[int(earlier.action_chunk[n])]
+        start, end = map(float, earlier.action_span[n])
+        if not start < end:
+            start, end = float(chunks.start[row]), float(chunks.end[row])
+        spans[clip] = max(start, 0.0), end
+    for given in earlier.corrections:
+        if given.kind == "confirm" and given.start is not None and given.end is not None:
+            spans[given.clip] = given.start, given.end
+    return spans
+
+
 # --- the final labels ---------------------------------------------------------------------------
 
 
-def within_bounds(
-    corpus: Corpus, bounds: Bounds, time: Array, span: Array
-) -> tuple[Array, Array]:
+def within_bounds(corpus: Corpus, bounds: Bounds, time: Array, span: Array) -> tuple[Array, Array]:
     """Time (N,) and span (N, 2) of the actions, moved into their bounds.
 
     A time outside of its bounds becomes that of the greatest change within them, if there is any.

@@ -39,7 +39,6 @@ from objectstates.discovery.prediction import check_lengths, check_sizes, predic
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
 
-
 Corrections = str | Path | Iterable[Correction]
 """Rows, or a CSV file of them."""
 
