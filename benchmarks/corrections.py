@@ -146,7 +146,10 @@ def needed(ours: Floats, random: Floats, counts: list[int]) -> float:
 
 def table(groups: list[dict[str, Curves]], counts: list[int]) -> str:
     """Means over corpora, a row per order and number of corrections; then ``needed``."""
-    lines = ["| order | corrected | untouched | before | change | all |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| order | corrected | untouched | before | change | all |",
+        "|---|---|---|---|---|---|",
+    ]
     for name in ORDERS:
         for k, count in enumerate(counts):
             parts = [group[name] for group in groups]
@@ -170,9 +173,7 @@ def table(groups: list[dict[str, Curves]], counts: list[int]) -> str:
     return "\n".join(lines)
 
 
-def needed_of(
-    groups: list[dict[str, Curves]], name: str, which: str, counts: list[int]
-) -> float:
+def needed_of(groups: list[dict[str, Curves]], name: str, which: str, counts: list[int]) -> float:
     """The mean of `needed` over corpora in which random order gains anything."""
     shares = []
     for group in groups:
