@@ -21,7 +21,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,24 +39,18 @@ from objectstates.ingest.pipeline import IngestSettings, ingest_to
 Floats = npt.NDArray[np.float64]
 COUNTS = (0, 1, 2, 4, 8, 12)
 MOST = 0.6  # of the clips are corrected at most: fewer would be left to judge by
-Order = Callable[[Result, np.random.Generator], list[str]]
+Order = Callable[[Result, Corpus, np.random.Generator], list[str]]
 
 
-def shuffled(result: Result, rng: np.random.Generator) -> list[str]:
+def shuffled(result: Result, corpus: Corpus, rng: np.random.Generator) -> list[str]:  # noqa: ARG001
     left = [clip for clip, done in zip(result.clips, result.corrected, strict=True) if not done]
     return [str(clip) for clip in rng.permutation(left)]
 
 
-def least_confident(result: Result, rng: np.random.Generator) -> list[str]:  # noqa: ARG001
-    by_evidence = (result.clips[n] for n in np.argsort(result.evidence, kind="stable"))
-    done = {clip for clip, is_so in zip(result.clips, result.corrected, strict=True) if is_so}
-    return [clip for clip in by_evidence if clip not in done]
-
-
 ORDERS: Mapping[str, Order] = {
     "random": shuffled,
-    "least confidence": least_confident,
-    "ask next": lambda result, rng: list(ask_next(result)),  # noqa: ARG005
+    "least confidence": lambda result, corpus, rng: list(ask_next(result)),  # noqa: ARG005
+    "ask next": lambda result, corpus, rng: list(ask_next(result, corpus)),  # noqa: ARG005
 }
 
 
@@ -95,7 +89,7 @@ def curve(
     first, corrected, points = actions_right(result, corpus), list[str](), []
     for count in counts:
         if count > len(corrected):
-            corrected += order(result, rng)[: count - len(corrected)]
+            corrected += order(result, corpus, rng)[: count - len(corrected)]
             rows = [true_correction(clip, truth[clip]) for clip in corrected]
             result = JointDiscovery(seed=seed).fit(corpus, corrections=rows).result_
         right, touched = actions_right(result, corpus), np.isin(ids, corrected)
@@ -118,7 +112,7 @@ def per_clip(draws: Floats) -> Floats:
     """(N,) the mean over draws (draws, N), NaN for a clip that was corrected in all of them."""
     known = ~np.isnan(draws)
     total, count = np.where(known, draws, 0.0).sum(axis=0), known.sum(axis=0)
-    return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+    return np.asarray(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
 
 
 def needed(ours: Floats, random: Floats, counts: list[int]) -> float:
@@ -199,7 +193,7 @@ def main() -> None:
     parser.add_argument("--counts", type=int, nargs="+", default=COUNTS)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    groups, texts, written = list[dict[str, Curves]](), [], []
+    groups, texts, written = list[dict[str, Curves]](), list[str](), list[dict[str, Any]]()
     counts = sorted({0, *options.counts})
     for folder in (each for data in options.data for each in find_manipulations(data)):
         manipulation = read_manipulation(folder)
@@ -216,7 +210,7 @@ def main() -> None:
         texts.append(text)
         rows = {name: {k: v.tolist() for k, v in c._asdict().items()} for name, c in found.items()}
         written.append({"manipulation": manipulation.name, "counts": fit_counts, "curves": rows})
-    common = min((entry["counts"] for entry in written), key=len)
+    common = [k for k in counts if all(k in entry["counts"] for entry in written)]
     cut = [
         {name: Curves(*(part[:, : len(common)] for part in c)) for name, c in group.items()}
         for group in groups
