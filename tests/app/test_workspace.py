@@ -92,8 +92,8 @@ def test_a_fit_is_repeated_if_corrections_changed_but_not_for_other_names(tmp_pa
     clip = corpus.clip_ids[1]
 
     def fit(*rows, **names):
-        told = {"corrections": rows, "names": LabelNames.of(**names)}
-        return workspace.fit(JointDiscovery(max_passes=60), **told)
+        model = JointDiscovery(max_passes=60)
+        return workspace.fit(model, corrections=rows, names=LabelNames.of(**names))
 
     fit()
     result, kept = fit(Correction(clip, "action", 4.0, 6.0))

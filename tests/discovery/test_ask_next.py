@@ -46,7 +46,7 @@ def test_a_typical_clip_comes_first_and_another_kind_next():
     assert order[1] in (3, 4)
     after = facility_location(kinds @ kinds.T, np.ones(5), np.array([0]))
     assert after[0] in (3, 4)
-    sure = facility_location(kinds @ kinds.T, np.array([1, 1, 1, 0.01, 0.01]), np.array([0]))
+    sure = facility_location(kinds @ kinds.T, np.array([1, 1, 1, 1e-4, 1e-4]), np.array([0]))
     assert sure[0] in (1, 2)
 
 

@@ -190,7 +190,8 @@ def test_a_fit_from_disk_respects_the_same_corrections(corpus, tmp_path):
 
 
 def test_without_corrections_nothing_changes(corpus):
-    free, empty = (JointDiscovery().fit(corpus, corrections=rows).result_ for rows in ((), []))
+    free = JointDiscovery().fit(corpus).result_
+    empty = JointDiscovery().fit(corpus, corrections=[]).result_
     assert (free.state == empty.state).all()
     assert not free.corrected.any()
 
