@@ -1,13 +1,15 @@
-"""Which clip to ask a person about next: one that stands for many others that are unsure.
+"""Which clip to ask a person about next: one that stands for many others.
 
-A correction helps the clips that resemble the corrected one, and only if they needed help. So the
-clips are asked for in the order of greedy facility location: the next clip is the one that raises
+A correction helps the clips that resemble the corrected one. So the clips are asked for in the
+order of greedy facility location: the next clip is the one that raises
 
-    sum over clips m of  unsure_m * max over corrected or asked clips c of  similarity(c, m)
+    sum over clips m of  max over corrected or asked clips c of  similarity(c, m)
 
-most. The most typical of the unsure clips comes first; a clip like one that is corrected already
-comes late. Similarity is that of the mean appearance of all tracklets: it does not depend on what
-was found, which may be wrong in the same way in many clips.
+most. The most typical clip comes first; a clip like one that is corrected already comes late.
+Similarity is that of the mean appearance of all tracklets. It does not depend on what was found,
+which may be wrong in the same way in many clips: orders by evidence, by the margin of the action's
+score, and by the similarity of the actions found were worse than random order on some corpora, and
+so was weighting the sum by how unsure the clips are (docs/corrections.md).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from objectstates.data.result import Result
 
 
 def ask_next(result: Result, corpus: Corpus | None = None) -> tuple[str, ...]:
-    """The clips without corrections, those first whose correction helps most.
+    """The clips without corrections, those first that stand for most others.
 
     corpus : the one that was fitted, with its features. Without it, clips are asked for in the
         order of least evidence.
@@ -34,13 +36,8 @@ def ask_next(result: Result, corpus: Corpus | None = None) -> tuple[str, ...]:
         clips = corpus.select([rows[clip] for clip in result.clips])
     except KeyError as problem:
         raise CorpusError(f"the corpus lacks clip {problem}, which the result has") from None
-    chosen = facility_location(similarities(clips), unsure(result), np.flatnonzero(~left))
+    chosen = facility_location(similarities(clips), np.flatnonzero(~left))
     return tuple(result.clips[n] for n in chosen)
-
-
-def unsure(result: Result) -> Array:
-    """(N,) from 0, sure, to 1."""
-    return 1 - result.confidence
 
 
 def similarities(corpus: Corpus) -> Array:
@@ -57,10 +54,10 @@ def similarities(corpus: Corpus) -> Array:
     return np.asarray(means @ means.T)
 
 
-def facility_location(similarity: Array, weight: Array, chosen: Array) -> list[int]:
+def facility_location(similarity: Array, chosen: Array) -> list[int]:
     """All other items in the order in which they cover the items best, after those ``chosen``.
 
-    similarity : (N, N) from -1 to 1. ``weight`` : (N,) of covering each item.
+    similarity : (N, N) from -1 to 1.
     """
     n = len(similarity)
     covered = np.full(n, -1.0)
@@ -68,7 +65,7 @@ def facility_location(similarity: Array, weight: Array, chosen: Array) -> list[i
         covered = similarity[:, chosen].max(axis=1)
     left, order = np.setdiff1d(np.arange(n), chosen), list[int]()
     while len(left):
-        gain = weight @ np.maximum(similarity[:, left] - covered[:, None], 0)
+        gain = np.maximum(similarity[:, left] - covered[:, None], 0).sum(axis=0)
         best = int(left[int(gain.argmax())])
         order.append(best)
         covered = np.maximum(covered, similarity[:, best])
