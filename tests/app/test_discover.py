@@ -12,7 +12,7 @@ import pytest
 import objectstates
 from objectstates import Corpus, Result
 from objectstates.app.discover import Monitor
-from objectstates.base.errors import SettingError, VideoError
+from objectstates.base.errors import CorrectionError, SettingError, VideoError
 
 CLIPS = Path(str(files("objectstates"))) / "demo"
 VIDEOS = sorted(CLIPS.glob("*.mp4"))[:3]
@@ -112,6 +112,8 @@ def test_a_single_video_a_folder_and_a_list_can_be_named(discover, tmp_path):
         ({"object_name": "drawer"}, SettingError, "no setting `object_name`: use `object`"),
         ({"engine": "cluster"}, SettingError, "`engine` must be one of"),
         ({"tracklet_seconds": 0.0}, SettingError, "tracklet_seconds"),
+        ({"states": "closed"}, SettingError, "`states` must be two names"),
+        ({"corrections": "nowhere.csv"}, CorrectionError, "nowhere.csv cannot be read"),
         ({"videos": []}, VideoError, "no clip to read"),
         ({"out_of_core": True, "shards": 0}, SettingError, "shards"),
     ],

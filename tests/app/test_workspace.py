@@ -10,6 +10,9 @@ import pytest
 from objectstates import JointDiscovery
 from objectstates.app.workspace import Workspace
 from objectstates.base.errors import WorkspaceError
+from objectstates.data.corrections import Correction
+from objectstates.data.label_names import LabelNames
+from objectstates.data.result import Result
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.solver_runs import FitProgress
 
@@ -81,3 +84,28 @@ def test_a_fit_is_repeated_only_if_corpus_or_settings_changed(tmp_path):
     assert fit(nu=0.5)[1]
     synthetic_corpus(n_clips=3, seed=1).save(workspace.corpus)
     assert not fit(nu=0.5)[1]
+
+
+def test_a_fit_is_repeated_if_corrections_changed_but_not_for_other_names(tmp_path):
+    workspace, corpus = Workspace(tmp_path), synthetic_corpus(n_clips=4)
+    corpus.save(workspace.corpus)
+    clip = corpus.clip_ids[1]
+
+    def fit(*rows, **names):
+        model = JointDiscovery(max_passes=60)
+        return workspace.fit(model, corrections=rows, names=LabelNames.of(**names))
+
+    fit()
+    result, kept = fit(Correction(clip, "action", 4.0, 6.0))
+    assert not kept
+    assert 4.0 <= result.action_time[1] <= 6.0
+    assert fit(Correction(clip, "action", 4.0, 6.0, line=7))[1]
+    assert not fit(Correction(clip, "action", 4.0, 7.0))[1]
+    result, kept = fit(Correction(clip, "confirm"))
+    assert not kept
+    assert fit(Correction(clip, "confirm"))[1]
+    fit()
+    result, kept = fit(states="closed,open")
+    assert kept
+    assert Result.load(workspace.result).names.state_2 == "open"
+    assert result.names.state_1 == "closed"

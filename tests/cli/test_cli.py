@@ -212,3 +212,20 @@ def test_a_fit_gives_the_same_bits_in_every_process():
     )
     here = JointDiscovery(tol=1e-6).fit(synthetic_corpus(**sizes))
     assert python("-c", code).split() == [here.gap_.hex(), "0", "1"]
+
+
+def test_a_fit_takes_corrections_and_names(run, corpus_folder, tmp_path):
+    clip = Corpus.load(corpus_folder, features=False).clip_ids[1]
+    file, out = tmp_path / "c.csv", tmp_path / "r"
+    file.write_text(f"clip,kind\n{clip},confirm\n")
+    code, _, err = run("fit", corpus_folder, "--out", out, "--corrections", file)
+    assert code == 2
+    assert "c.csv, line 2" in err
+    assert run("fit", corpus_folder, "--out", out)[0] == 0
+    told = ("--corrections", file, "--states", "closed,open")
+    code, _, err = run("fit", corpus_folder, "--out", out, *told)
+    assert code == 0, err
+    result = Result.load(out)
+    assert result.names.state_2 == "open"
+    assert result.corrected.tolist() == [name == clip for name in result.clips]
+    assert result.corrections[0].start is not None

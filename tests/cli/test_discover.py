@@ -92,6 +92,28 @@ def test_only_the_stages_that_a_change_concerns_are_done_again(run, folder, tmp_
     assert kept("--nu", "0.5", "--truth", str(folder / "truth.csv")) == ["ingest"]
 
 
+def test_corrections_and_names_are_part_of_a_run(run, folder, tmp_path):
+    out, file = tmp_path / "out", tmp_path / "c.csv"
+    file.write_text("clip,kind,start,end,value\none,action,0.5,1.5,\ntwo,state,0,1,closed\n")
+    more = ("--states", "closed,open", "--action", "opening", "--corrections", file)
+    code, text, err = run(*words(folder, out, *more))
+    assert code == 0, err
+    for name in ("closed", "opening", "open", "corrected clips: one, two"):
+        assert name in text
+    code, text, _ = run(*words(folder, out, "--json", *more))
+    facts = json.loads(text)
+    assert facts["kept"] == ["fit", "ingest", "report"]
+    assert facts["corrected"] == ["one", "two"]
+    assert 0.5 <= facts["clips"][0]["action_time"] <= 1.5
+    file.write_text("clip,kind,start,end,value\none,exclude,,,\n")
+    code, text, _ = run(*words(folder, out, "--json", *more))
+    assert [clip["clip"] for clip in json.loads(text)["skipped"]] == ["one"]
+    file.write_text("clip,kind\nfour,exclude\n")
+    code, _, err = run(*words(folder, out, *more))
+    assert code == 2
+    assert "c.csv, line 2: there is no clip 'four'" in err
+
+
 def stamps(*paths: Path) -> dict[Path, int]:
     """When files were written; a file that is made again has another stamp."""
     files = [f for path in paths for f in path.rglob("*") if f.is_file() and f.suffix != ".onnx"]

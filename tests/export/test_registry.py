@@ -3,11 +3,13 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
 from objectstates import JointDiscovery
 from objectstates.base.errors import ExportError, MissingExtraError, SettingError
+from objectstates.data.label_names import LabelNames
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.data.verdict import Verdict
 from objectstates.export import FORMATS, export
@@ -166,3 +168,29 @@ def test_the_command(run, result, with_a_lost_video, tmp_path):
     code, _, err = run("export", tmp_path / "q", "--to", "csv", "--out", tmp_path / "no")
     assert (code, err.count("\n")) == (2, 1)
     assert not (tmp_path / "no").exists()
+
+
+def test_exports_use_the_names_that_the_user_gave(result, tmp_path):
+    named = replace(result, names=LabelNames.of(states=('a "$1" <b>', "=open"), action="go/on"))
+    for format in ("csv", "jsonl", "webvtt", "crops", "labelstudio", "cvat"):
+        export(named, format, tmp_path / format)
+    segments = (tmp_path / "csv" / "segments.csv").read_text(encoding="utf-8")
+    assert "'=open" in segments
+    assert "state_1" not in segments
+    first = json.loads((tmp_path / "jsonl" / "clips.jsonl").read_text().splitlines()[0])
+    assert first["names"] == named.names.to_json()
+    captions = next((tmp_path / "webvtt").glob("*.vtt")).read_text(encoding="utf-8")
+    assert 'a "$1" &lt;b&gt;: cup' in captions
+    assert "go/on" in captions
+    folders = {path.name for path in (tmp_path / "crops").iterdir() if path.is_dir()}
+    assert len(folders) == 3
+    assert {"go_on", "open"} < folders
+    labels = ElementTree.parse(tmp_path / "labelstudio" / "config.xml").iter("Label")
+    declared = {label.get("value") for label in labels}
+    assert not any("$" in (value or "") for value in declared)
+    (task, *_) = json.loads((tmp_path / "labelstudio" / "tasks.json").read_text())
+    for region in task["predictions"][0]["result"]:
+        used = region["value"].get("labels") or region["value"]["timelinelabels"]
+        assert set(used) <= declared
+    tracks = ElementTree.parse(next((tmp_path / "cvat" / "annotations").glob("*.xml")))
+    assert "go/on" in {track.get("label") for track in tracks.iter("track")}

@@ -18,6 +18,8 @@ from objectstates.base.errors import SettingError, VideoError
 from objectstates.base.storage import make_folder
 from objectstates.base.torch_utils import solver_device
 from objectstates.data.corpus import Corpus
+from objectstates.data.corrections import check_clips, read_corrections
+from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.data.truth import read_truth
 from objectstates.discovery.estimator import JointDiscovery
@@ -55,6 +57,9 @@ def discover(
     detector: str = "motion",
     clips: str | Path | None = None,
     truth: str | Path | None = None,
+    corrections: str | Path | None = None,
+    states: str | Sequence[str] | None = None,
+    action: str | None = None,
     strict: bool = False,
     processes: int | None = None,
     engine: Engine = "local",
@@ -77,6 +82,8 @@ def discover(
     detector : "motion" (needs no detector; weaker), or for example "fewshot:model.npz".
     clips : a CSV list of clips: video, start, end, id.
     truth : annotations to compare with: a CSV file, or a folder with a JSON file per clip.
+    corrections : a CSV file with what is known of some clips (docs/corrections.md).
+    states, action : what to call them, such as "closed,open" and "opening".
     strict : raise if a video cannot be read or a clip admits no labelling, instead of leaving it
         out.
     processes : number of worker processes; one per core unless given.
@@ -107,6 +114,9 @@ def discover(
     spans = find_clips(paths, clips)
     if not spans:
         raise VideoError("there is no clip to read: name videos, folders or a list of clips")
+    rows = () if corrections is None else read_corrections(corrections)
+    check_clips(rows, [span.id for span in spans])
+    names = LabelNames.of(states, action)
     annotations = None if truth is None else read_truth(Path(truth))
     if scratch is not None:
         scratch = make_folder(Path(scratch), "scratch")
@@ -132,6 +142,8 @@ def discover(
             ray_address=address,
             configuration=configuration,
             callback=progress,
+            corrections=[row for row in rows if row.clip in corpus.clip_ids],  # others failed
+            names=names,
         )
     with monitor.stage("report") as progress:
         report_reused = workspace.write_report(result, processes=processes, progress=progress)

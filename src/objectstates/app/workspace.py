@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,10 @@ from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import ResultError, WorkspaceError
 from objectstates.base.storage import remove, write_atomically
 from objectstates.data.corpus import Corpus
+from objectstates.data.corrections import Correction
+from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
+from objectstates.discovery.corrections import with_confirmed_times
 from objectstates.discovery.estimator import JointDiscovery
 from objectstates.discovery.solver_runs import FitProgress
 from objectstates.report.page import write_report
@@ -73,21 +76,33 @@ class Workspace:
         ray_address: str | None = None,
         configuration: Mapping[str, Any] | None = None,
         callback: Callable[[FitProgress], bool | None] | None = None,
+        corrections: Sequence[Correction] = (),
+        names: LabelNames | None = None,
     ) -> tuple[Result, bool]:
         """The result of the fit, and whether it was up to date.
 
         shards : fit out of core, in this number of shards (``JointDiscovery.fit_folder``).
+        corrections : a ``confirm`` without times refers to the result that is there.
         """
-        settings = model.get_params() | ({} if shards is None else {"shards": shards})
-        fingerprint = digest("fit", _code_digest(), content_digest(self.corpus), settings)
         try:
             existing = Result.load(self.result) if self.result.exists() else None
         except ResultError:  # damaged, or of another version: fit again
             existing = None
+        told: dict[str, Any] = {
+            "corrections": with_confirmed_times(corrections, existing),
+            "names": names or LabelNames(),
+        }
+        settings = model.get_params() | ({} if shards is None else {"shards": shards})
+        rows = [{**row.to_json(), "line": 0} for row in told["corrections"]]
+        settings |= {"corrections": rows, "names": told["names"].to_json()} if rows else {}
+        fingerprint = digest("fit", _code_digest(), content_digest(self.corpus), settings)
         if existing is not None and existing.summary.get("fingerprint") == fingerprint:
+            if existing.names != told["names"]:  # labels do not depend on what they are called
+                existing = replace(existing, names=told["names"])
+                existing.save(self.result)
             return existing, True
         if shards is None:
-            model.fit(Corpus.load(self.corpus), callback=callback)
+            model.fit(Corpus.load(self.corpus), callback=callback, **told)
         else:
             # Removed as a leftover by the next run, if this one is killed.
             own = self.folder / f".result.{os.getpid()}-scratch.tmp"
@@ -101,6 +116,7 @@ class Workspace:
                     scratch=scratch or own,
                     processes=processes,
                     ray_address=ray_address,
+                    **told,
                 )
             finally:
                 remove(own)

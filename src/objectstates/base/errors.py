@@ -62,6 +62,10 @@ class TruthError(ObjectStatesError, ValueError):
     """Annotations cannot be read, or are of other clips."""
 
 
+class CorrectionError(ObjectStatesError, ValueError):
+    """Corrections cannot be read, contradict each other, or are of other clips."""
+
+
 class ConfigurationError(ObjectStatesError):
     """A settings file cannot be read, or has unknown keys."""
 

@@ -31,6 +31,7 @@ from objectstates.cli.verdict import Require, check_required, print_verdict
 
 if TYPE_CHECKING:
     from objectstates.data.corpus import Corpus
+    from objectstates.data.label_names import LabelNames
     from objectstates.data.result import Result
     from objectstates.ingest.pipeline import Report
 
@@ -97,6 +98,8 @@ class Terminal:
         reused = {"ingest": self.ingest.observed == 0, **reused}
         self.reused = sorted(name for name, is_reused in reused.items() if is_reused)
         self.result, self.clips = result, describe_clips(result)
+        marked = zip(result.clips, result.corrected, strict=True)
+        self.corrected = [clip for clip, is_corrected in marked if is_corrected]
         self.precision = describe_beside_baselines(result, self.corpus)
         self.truth_note = truth_count(self.corpus).note
         self.lengths = lengths_used(self.corpus)
@@ -108,9 +111,11 @@ class Terminal:
             show(self.facts(), True)
             return
         print_verdict(self.result)
-        print_table(_clip_table(self.clips))
+        print_table(_clip_table(self.clips, self.result.names))
         if self.result.confidences is not None:
             print("confidence, and in brackets: the chance that the answer is right")
+        if self.corrected:
+            print(f"corrected clips: {', '.join(map(printable, self.corrected))}")
         if outliers := [printable(clip.clip) for clip in self.result.set_aside]:
             print(f"outlier clips, not learned from: {', '.join(outliers)}")
         if self.precision:
@@ -135,6 +140,8 @@ class Terminal:
             "precision": self.precision,
             **({"truth": self.truth_note} if self.truth_note else {}),
             **self.lengths,
+            "names": self.result.names.to_json(),
+            "corrected": self.corrected,
             "skipped": [{"clip": s.clip, "reason": s.reason} for s in self.result.skipped],
             "set_aside": [{"clip": s.clip, "reason": s.reason} for s in self.result.set_aside],
             "failed": [f"{clip}: {reason}" for clip, reason in self.ingest.failed],
@@ -164,8 +171,8 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Terminal:
     return terminal
 
 
-def _clip_table(clips: list[dict[str, Any]]) -> Any:
-    table = make_table("clip", "state 1", "action", "state 2", "confidence")
+def _clip_table(clips: list[dict[str, Any]], names: LabelNames) -> Any:
+    table = make_table("clip", names.state_1, names.action, names.state_2, "confidence")
     for clip in clips:
         action = [] if clip["action"] is None else [clip["action"]]
         sides = {"state_1": clip["state_1"], "action": action, "state_2": clip["state_2"]}

@@ -63,6 +63,13 @@ def fit(
     reduce: Annotated[
         int | None, flag("Reduce features to this many principal directions.")
     ] = None,
+    corrections: Annotated[
+        Path | None, flag("CSV file with what you know of some clips: see docs/corrections.md.")
+    ] = None,
+    states: Annotated[
+        str | None, flag("Names of state 1 and state 2, such as closed,open.")
+    ] = None,
+    action: Annotated[str | None, flag("Name of the action, such as opening.")] = None,
     strict: Annotated[bool, flag("Stop if a clip admits no labelling.")] = False,
     out_of_core: Annotated[bool, flag("Keep the features on disk instead of in memory.")] = False,
     shards: Annotated[int, flag("Out of core: number of parts, solved in parallel.")] = 1,
@@ -89,7 +96,7 @@ def fit(
     from objectstates.data.result import ARTEFACT
 
     place = ARTEFACT.check_target(out)
-    model = model_from(call.params)
+    model, told = model_from(call.params), _told(corrections, states, action, place)
     if engine != "local" and not out_of_core:
         where = "on a Ray cluster" if engine == "ray" else "in processes"
         raise SettingError(f"a fit {where} is out of core: add `out_of_core`")
@@ -105,14 +112,31 @@ def fit(
                 scratch=scratch,
                 processes=shards if engine == "processes" else 1,
                 ray_address=cluster_address(engine, ray_address),
+                **told,
             )
         else:
-            model.fit(corpus, callback=progress)
+            model.fit(corpus, callback=progress, **told)
     summary = {**model.result_.summary, "configuration": effective("fit", call.params)}
     result = replace(model.result_, summary=summary)
     result.save(out)
     _show_result(result, corpus, out, json)
     check_required(result, require)
+
+
+def _told(
+    corrections: Path | None, states: str | None, action: str | None, out: Path
+) -> dict[str, Any]:
+    """What the user knows, for a fit; a ``confirm`` without times refers to the result ``out``."""
+    from objectstates.data.corrections import read_corrections
+    from objectstates.data.label_names import LabelNames
+    from objectstates.data.result import Result
+    from objectstates.discovery.corrections import with_confirmed_times
+
+    rows = () if corrections is None else read_corrections(corrections)
+    open_ = any(row.kind == "confirm" and row.start is row.end is None for row in rows)
+    earlier = Result.load(out) if open_ and (out / "result.json").exists() else None
+    names = LabelNames.of(states, action)
+    return {"corrections": with_confirmed_times(rows, earlier), "names": names}
 
 
 def predict(

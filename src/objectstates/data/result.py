@@ -30,6 +30,8 @@ import pyarrow.parquet as pq
 from objectstates.base.errors import CorpusError, MissingExtraError, ResultError
 from objectstates.base.storage import Artefact
 from objectstates.data.corpus import Array, Corpus
+from objectstates.data.corrections import LEAVES_OUT, Correction, corrections_from_json
+from objectstates.data.label_names import LabelNames
 from objectstates.data.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ class Result:
     earlier versions have neither.
     ``skipped`` clips are not in the corpus. ``set_aside`` are the outlier clips: they are in the
     corpus, but were not learned from, and their labels are predictions.
+    ``corrections`` are those it was made with, ``names`` what the user calls the labels.
 
     >>> from objectstates import JointDiscovery
     >>> from objectstates.data.synthetic import synthetic_corpus
@@ -113,6 +116,8 @@ class Result:
     set_aside: tuple[SkippedClip, ...] = field(default=())
     verdict: Verdict | None = None
     confidences: Array | None = None  # (N, 3) chances that action, state 1 and state 2 are right
+    corrections: tuple[Correction, ...] = ()
+    names: LabelNames = field(default_factory=LabelNames)
 
     def __repr__(self) -> str:
         tracklets, chunks = len(self.state), len(self.action_scores)
@@ -163,6 +168,12 @@ class Result:
     def tracklet_index(self) -> Array:
         """(M,) index of each tracklet within its clip."""
         return np.arange(len(self.state)) - self.corpus.tracklets.offsets[self.tracklet_clip]
+
+    @property
+    def corrected(self) -> Array:
+        """(N,) which clips were labelled under corrections of their own."""
+        clips = {row.clip for row in self.corrections if row.kind not in LEAVES_OUT}
+        return np.array([clip in clips for clip in self.clips], bool)
 
     @property
     def action_score(self) -> Array:
@@ -221,6 +232,10 @@ class Result:
                 "skipped": [asdict(clip) for clip in self.skipped],
                 "set_aside": [asdict(clip) for clip in self.set_aside],
             }
+            if self.corrections:
+                header["corrections"] = [row.to_json() for row in self.corrections]
+            if self.names != LabelNames():
+                header["names"] = self.names.to_json()
             if self.verdict is not None:
                 header["verdict"] = self.verdict.to_json()
             ARTEFACT.write_header(folder, header)
@@ -261,6 +276,8 @@ class Result:
                 set_aside=tuple(SkippedClip(**s) for s in header.pop("set_aside", ())),
                 verdict=_read_verdict(header.pop("verdict", None)),
                 confidences=_read_confidences(clips),
+                corrections=corrections_from_json(header.pop("corrections", [])),
+                names=LabelNames.from_json(header.pop("names", {})),
                 summary=header,
             )
             _check_rows(result)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,9 +43,15 @@ class Formulation:
         )
 
     def leave_out_infeasible(
-        self, corpus: Corpus, on_infeasible: OnInfeasible
+        self,
+        corpus: Corpus,
+        on_infeasible: OnInfeasible,
+        corrected: Mapping[str, str] | None = None,
     ) -> tuple[tuple[SkippedClip, ...], Corpus]:
-        """The clips that admit no labelling, and the corpus of the others."""
+        """The clips that admit no labelling, and the corpus of the others.
+
+        corrected : for clips with corrections, where these are; it becomes part of the reason.
+        """
         action, state = self.constraints(corpus, 1)
         skipped = infeasible_clips(
             corpus,
@@ -53,6 +60,13 @@ class Formulation:
         )
         if not skipped:
             return skipped, corpus
+        at = corrected or {}
+        skipped = tuple(
+            replace(each, reason=f"{each.reason}; corrected in {at[each.clip]}")
+            if each.clip in at
+            else each
+            for each in skipped
+        )
         what = f"{len(skipped)} of {len(corpus)} clips cannot be labelled"
         named = "; ".join(f"{clip.clip}: {clip.reason}" for clip in skipped[:3])
         named += "; ..." if len(skipped) > 3 else ""

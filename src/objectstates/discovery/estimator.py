@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,12 @@ from objectstates.base.choices import (
 from objectstates.base.errors import ResultError, SettingError
 from objectstates.base.torch_utils import within_memory
 from objectstates.data.corpus import Corpus
+from objectstates.data.corrections import Correction, read_corrections
+from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Classifier, Result, SkippedClip
 from objectstates.discovery import result_assembly
 from objectstates.discovery.constraints import Formulation
+from objectstates.discovery.corrections import Applied, Bounds, apply_corrections
 from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
 from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
 from objectstates.discovery.out_of_core import (
@@ -42,6 +46,9 @@ from objectstates.discovery.replication import SAMPLE
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
 from objectstates.discovery.verdict import judge, judge_by_sample
+
+Corrections = str | Path | Iterable[Correction]
+"""Rows, or a CSV file of them."""
 
 
 class NotFittedError(SettingError, SklearnNotFittedError):  # type: ignore[misc]
@@ -132,8 +139,19 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         """
         return cls(**{**PAPER, **settings})
 
-    def fit(self, corpus: Corpus, callback: Callback | None = None) -> JointDiscovery:
-        """Discover in ``corpus``. ``callback`` is called after every pass; true from it stops."""
+    def fit(
+        self,
+        corpus: Corpus,
+        callback: Callback | None = None,
+        *,
+        corrections: Corrections = (),
+        names: LabelNames | None = None,
+    ) -> JointDiscovery:
+        """Discover in ``corpus``. ``callback`` is called after every pass; true from it stops.
+
+        corrections : what is known of some clips: rows, or a file of them (docs/corrections.md).
+        names : of the states and the action, for the result.
+        """
         _check_type(corpus)
         self.check()
         clock, stopper, formulation = Stopwatch(), Stopper(callback), self._formulation
@@ -141,21 +159,26 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             check_features("the corpus", "state", *corpus.tracklets.features.shape)
         if self.target != "state":
             check_features("the corpus", "action", *corpus.chunks.features.shape)
-        skipped, kept = formulation.leave_out_infeasible(corpus, self.on_infeasible)
+        applied = apply_corrections(corpus, _rows(corrections), names)
+        skipped, kept = formulation.leave_out_infeasible(
+            applied.corpus, self.on_infeasible, applied.places
+        )
 
         def discover(clips: Corpus) -> Result:
             pose = pose_in_memory(clips, device=self.device, reduce=self._reduce)
-            return self._discover(clips, pose, stopper, clock)
+            return self._discover(clips, pose, stopper, clock, applied.bounds)
 
         if self.reject == "auto":
             found = discover_without_outliers(
                 kept,
                 discover,
-                lambda learned, clips: predict(learned, clips, formulation),
+                lambda learned, clips: predict(learned, clips, formulation, applied.bounds),
                 seed=int(self.seed),
             )
         else:
             found = discover(kept)
+        found = _with_corrections(found, applied, names)
+        skipped = (*applied.left_out, *skipped)
         if self.verdict and not stopper.stopped:
             found = self._judged(kept, found)
             clock.lap("verdict")
@@ -170,6 +193,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         processes: int = 1,
         scratch: str | Path | None = None,
         ray_address: str | None = None,
+        corrections: Corrections = (),
+        names: LabelNames | None = None,
     ) -> JointDiscovery:
         """Discover in the corpus folder ``path`` without holding its features in memory.
 
@@ -186,16 +211,22 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             they are worked on by threads of this process.
         ray_address : of a Ray cluster that works on the shards instead; each of its machines must
             see ``path``, and have the folder ``scratch`` if that is given.
+        corrections, names : as in :meth:`fit`.
         """
         check_settings(self.get_params())
         shards = check_out_of_core(self.get_params(), shards, processes, ray_address)
         clock, stopper = Stopwatch(), Stopper(callback)
         corpus = Corpus.load(path, features=False)
-        skipped, kept = self._formulation.leave_out_infeasible(corpus, self.on_infeasible)
+        applied = apply_corrections(corpus, _rows(corrections), names)
+        skipped, kept = self._formulation.leave_out_infeasible(
+            applied.corpus, self.on_infeasible, applied.places
+        )
         stored = stored_features(Path(path), corpus, kept, target=self.target)
         workers = Workers(shards, int(processes), ray_address, scratch, self.device)
         pose = pose_out_of_core(stored, workers, solver=self.solver, reduce=self._reduce)
-        found = self._discover(kept, pose, stopper, clock)
+        found = self._discover(kept, pose, stopper, clock, applied.bounds)
+        found = _with_corrections(found, applied, names)
+        skipped = (*applied.left_out, *skipped)
         if self.verdict and not stopper.stopped:
             sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
             clips = with_stored_features(kept, stored, sample)
@@ -204,7 +235,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
 
-    def _discover(self, corpus: Corpus, pose: Pose, stopper: Stopper, clock: Stopwatch) -> Result:
+    def _discover(
+        self, corpus: Corpus, pose: Pose, stopper: Stopper, clock: Stopwatch, bounds: Bounds
+    ) -> Result:
         """The result on clips that all admit a labelling, wherever their rows are."""
         clock.lap("other")
         action, state = self._formulation.constraints(corpus, len(corpus.tracklets.start))
@@ -225,9 +258,10 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             clock.lap("solve")
             if held_out:
                 labels = run.rounding.action, run.rounding.state
-                found, classifiers = label_held_out(corpus, state, *labels, posed.problem.learn)
+                learn = posed.problem.learn
+                found, classifiers = label_held_out(corpus, state, *labels, learn, bounds)
             else:
-                found, classifiers = label_by_rounding(corpus, run.rounding)
+                found, classifiers = label_by_rounding(corpus, run.rounding, bounds)
             _check_finite(classifiers)  # type: ignore[arg-type]
             terms = posed.problem.integer_terms(found.action, found.state)
         clock.lap("label")
@@ -377,6 +411,17 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         table = corpus.chunks
         lengths = table.end[table.offsets[1:] - 1] - table.start[table.offsets[:-1]]
         return float(lengths.mean())
+
+
+def _rows(corrections: Corrections) -> tuple[Correction, ...]:
+    if isinstance(corrections, str | Path):
+        return read_corrections(corrections)
+    return tuple(corrections)
+
+
+def _with_corrections(found: Result, applied: Applied, names: LabelNames | None) -> Result:
+    """The result with what the user told: corrections and names."""
+    return replace(found, corrections=applied.rows, names=names or LabelNames())
 
 
 def _check_type(corpus: Any) -> None:

@@ -3,7 +3,8 @@
 The paper's rounding chooses the action's chunk and the highest-scoring tracklets of each state.
 "held_out" starts from it: leave-one-clip-out scores label all tracklets that look like those, and
 give the action an extent (``solver/held_out.py``). Where the change profile of the clip is known,
-it gives the moment of the action and its extent instead (``action_moment.py``).
+it gives the moment of the action and its extent instead (``action_moment.py``). What corrections
+say about a clip is respected throughout (``corrections.py``).
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from objectstates.base.choices import SideName
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Classifier
 from objectstates.discovery.action_moment import moment_and_extent
+from objectstates.discovery.corrections import Bounds, with_seen_states, within_bounds
 from objectstates.solver.frank_wolfe import Learned, Rounding
 from objectstates.solver.held_out import action_extent, common_scale, states_alone, states_around
 from objectstates.solver.oracle import Constraints
 
+NO_BOUNDS: Bounds = {}
 DOUBT = 0.5  # subtracted from the score of a tracklet of detection score 0; docs/method.md
 ROUNDS = 2  # the second learns from all tracklets that the first labelled
 
@@ -42,22 +45,36 @@ class Labelling:
 
 
 def label_as_rounded(
-    corpus: Corpus, action: Array, state: Array, action_scores: Array, state_scores: Array
+    corpus: Corpus,
+    action: Array,
+    state: Array,
+    action_scores: Array,
+    state_scores: Array,
+    bounds: Bounds = NO_BOUNDS,
 ) -> Labelling:
-    """The labels of a rounding: the action lasts as long as its chunk."""
+    """The labels of a rounding: the action lasts as long as its chunk.
+
+    bounds : of clips with corrections.
+    """
     times = _unknown_times(corpus)
     if len(action):
         rows, chunks = np.flatnonzero(action), corpus.chunks
         times = chunks.time[rows], np.stack([chunks.start[rows], chunks.end[rows]], axis=1)
+        times = within_bounds(corpus, bounds, *times)
     return Labelling(action, state, action_scores, state_scores, *times)
 
 
 def label_by_rounding(
-    corpus: Corpus, rounding: Rounding
+    corpus: Corpus, rounding: Rounding, bounds: Bounds = NO_BOUNDS
 ) -> tuple[Labelling, dict[SideName, Classifier]]:
     """The paper's labels, and the classifiers of the relaxed labels that were rounded."""
     found = label_as_rounded(
-        corpus, rounding.action, rounding.state, rounding.action_scores, rounding.state_scores
+        corpus,
+        rounding.action,
+        rounding.state,
+        rounding.action_scores,
+        rounding.state_scores,
+        bounds,
     )
     n_rows: dict[SideName, int] = {"action": len(found.action), "state": len(found.state)}
     return found, {
@@ -67,7 +84,11 @@ def label_by_rounding(
 
 
 def label_alike(
-    corpus: Corpus, found: Labelling, state: Constraints, detection_scale: float
+    corpus: Corpus,
+    found: Labelling,
+    state: Constraints,
+    detection_scale: float,
+    bounds: Bounds = NO_BOUNDS,
 ) -> Labelling:
     """Give the action its extent, and a state to all tracklets with high enough scores.
 
@@ -76,11 +97,14 @@ def label_alike(
     """
     doubt = 1 - np.minimum(corpus.tracklets.score / detection_scale, 1)
     worth = found.state_scores - DOUBT * doubt[: len(found.state_scores), None]
+    if len(worth):
+        worth = with_seen_states(corpus, bounds, worth)
     if not len(found.action):
         return replace(found, state=states_alone(state, worth))
     rows, chunks, table = np.flatnonzero(found.action), corpus.chunks, corpus.tracklets
     extent = action_extent(found.action_scores[:, 0], rows, chunks.offsets)
     time, span = _sharpened(corpus, rows, _seconds(corpus, extent))
+    time, span = within_bounds(corpus, bounds, time, span)
     state_labels = found.state
     if len(found.state):
         # A chunk's features cover more than its own interval: states keep a distance of one chunk.
@@ -157,7 +181,12 @@ Learner = Callable[[SideName, Array], Learned]
 
 
 def label_held_out(
-    corpus: Corpus, constraints: Constraints, action: Array, state: Array, learn: Learner
+    corpus: Corpus,
+    constraints: Constraints,
+    action: Array,
+    state: Array,
+    learn: Learner,
+    bounds: Bounds = NO_BOUNDS,
 ) -> tuple[Labelling, dict[SideName, Classifier]]:
     """Labels by leave-one-clip-out scores, from the solver's integer labels; and the classifiers.
 
@@ -171,7 +200,7 @@ def label_held_out(
         found = Labelling(
             action, state, action_side.scores, state_side.scores, *_unknown_times(corpus)
         )
-        found = label_alike(corpus, found, constraints, scale)
+        found = label_alike(corpus, found, constraints, scale, bounds)
         state = found.state
     sides: dict[SideName, _HeldOut] = {"action": action_side, "state": state_side}
     return found, {name: side.classifier() for name, side in sides.items() if side.n_rows}

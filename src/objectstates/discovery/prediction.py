@@ -8,23 +8,29 @@ from objectstates.base.errors import CorpusError
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Classifier, Result
 from objectstates.discovery.constraints import Formulation
-from objectstates.discovery.labelling import label_alike, label_as_rounded
+from objectstates.discovery.corrections import Bounds
+from objectstates.discovery.labelling import NO_BOUNDS, label_alike, label_as_rounded
 from objectstates.discovery.result_assembly import columns
 from objectstates.solver.problem import Scales
 from objectstates.solver.rounding import joint_rounding
 
 
-def predict(learned: Result, corpus: Corpus, formulation: Formulation) -> Result:
-    """Label clips that all admit a labelling by what was learned on others; without a summary."""
+def predict(
+    learned: Result, corpus: Corpus, formulation: Formulation, bounds: Bounds = NO_BOUNDS
+) -> Result:
+    """Label clips that all admit a labelling by what was learned on others; without a summary.
+
+    bounds : of clips with corrections.
+    """
     classifiers = learned.classifiers
     n_chunks, action_scores = _scores(classifiers.get("action"), corpus.chunks.features, 1)
     n_tracklets, state_scores = _scores(classifiers.get("state"), corpus.tracklets.features, 2)
     action, state = formulation.constraints(corpus, n_tracklets)
     scales = Scales(n_chunks, n_tracklets, learned.summary["coupling_per_second"])
     labels = joint_rounding(action, state, action_scores, state_scores, scales)
-    found = label_as_rounded(corpus, *labels, action_scores, state_scores)
+    found = label_as_rounded(corpus, *labels, action_scores, state_scores, bounds)
     if learned.summary["labelled"] == "held_out":
-        found = label_alike(corpus, found, state, learned.summary["detection_scale"])
+        found = label_alike(corpus, found, state, learned.summary["detection_scale"], bounds)
     return Result(
         **columns(corpus, found), classifiers=classifiers, settings=learned.settings, summary={}
     )

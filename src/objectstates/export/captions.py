@@ -23,11 +23,11 @@ def write_webvtt(source: ExportSource, folder: Path) -> list[str]:
             key=lambda cue: (_milliseconds(cue[0].start), cue[0].end),
         )
         path = folder / f"{names.unique(video_stem(video))}.vtt"
-        path.write_text(_document(cues, source.object_name), encoding="utf-8", newline="\n")
+        path.write_text(_document(cues, source), encoding="utf-8", newline="\n")
     return problems
 
 
-def _document(cues: Iterable[tuple[Segment, ClipView]], object_name: str | None) -> str:
+def _document(cues: Iterable[tuple[Segment, ClipView]], source: ExportSource) -> str:
     blocks = ["WEBVTT\n"]
     for segment, clip in cues:
         start = _milliseconds(segment.start)
@@ -35,15 +35,15 @@ def _document(cues: Iterable[tuple[Segment, ClipView]], object_name: str | None)
         blocks.append(
             f"{_identifier(clip.name)}\n"
             f"{_timestamp(start)} --> {_timestamp(end)}\n"
-            f"{_text(segment, object_name)}\n"
+            f"{_text(segment, source)}\n"
         )
     return "\n".join(blocks)
 
 
-def _text(segment: Segment, object_name: str | None) -> str:
-    words = segment.label.replace("_", " ")
-    if segment.label != "action" and object_name:
-        words = f"{words}: {one_line(object_name)}"
+def _text(segment: Segment, source: ExportSource) -> str:
+    words = source.names[segment.label]
+    if segment.label != "action" and source.object_name:
+        words = f"{words}: {one_line(source.object_name)}"
     return html.escape(words, quote=False)  # > too: an arrow would be read as times
 
 

@@ -13,19 +13,21 @@ from objectstates.base import geometry
 from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import ExportError, SettingError
 from objectstates.data.clips import Box
+from objectstates.data.label_names import LabelNames
 from objectstates.export.names import Names, safe_name
 from objectstates.export.sampling import check_fps, sample_times, write_jpeg
 from objectstates.export.videos import ExportSource, readable_videos
 from objectstates.report.clip_view import ClipView, TrackletView
 from objectstates.video.reader import Image
 
-FOLDERS = ("state1", "action", "state2")
+FOLDERS = {"state_1": "state1", "action": "action", "state_2": "state2"}
+"""Folders by label, unless the user has named the labels."""
 
 
 class _Crop(NamedTuple):
     """An image to write: ``box`` in pixels of the video, or None for the whole frame."""
 
-    folder: str
+    label: str
     name: str
     time: float
     box: Box | None
@@ -34,7 +36,7 @@ class _Crop(NamedTuple):
 def write_crops(
     source: ExportSource, folder: Path, *, fps: float | None = None, context: float = BOX_CONTEXT
 ) -> list[str]:
-    """``state1/``, ``action/`` and ``state2/`` with JPEG files.
+    """``state1/``, ``action/`` and ``state2/`` (or the names of these) with JPEG files.
 
     Of a labelled tracklet the box nearest to its middle is cropped, or ``fps`` of its boxes per
     second. The action is cropped at its time, to the last box of state 1 before it and the first
@@ -45,7 +47,8 @@ def write_crops(
         check_fps(fps)
     if not 0 < context < math.inf:
         raise SettingError(f"`context` must be a number above 0, not {context}")
-    for name in FOLDERS:
+    folders = _folders(source.names)
+    for name in folders.values():
         (folder / name).mkdir()
     problems: list[str] = []
     names = Names()
@@ -62,19 +65,28 @@ def write_crops(
                     )
                     continue
                 name = names.unique(f"{crop.name}_{round(time * 1000):08d}")
-                write_jpeg(folder / crop.folder / f"{name}.jpg", image)
-    if not any(any((folder / name).iterdir()) for name in FOLDERS):
+                write_jpeg(folder / folders[crop.label] / f"{name}.jpg", image)
+    if not any(any((folder / name).iterdir()) for name in folders.values()):
         raise ExportError(
             f"there is nothing to crop: {'; '.join(problems) or 'no state was found'}"
         )
     return problems
 
 
+def _folders(names: LabelNames) -> dict[str, str]:
+    """The folder of each label; distinct, also where names differ in odd characters only."""
+    taken = Names()
+    return {
+        label: taken.unique(usual if (name := names.label(label)) == label else name)
+        for label, usual in FOLDERS.items()
+    }
+
+
 def _crops(clip: ClipView, fps: float | None) -> Iterator[_Crop]:
     name = safe_name(clip.name, 60)  # leaves room for the rest of the file name
     for t in clip.boxed_tracklets():
         for box in _key_boxes(t, fps):
-            yield _Crop(f"state{t.state}", f"{name}_{t.index:03d}", box.time, box)
+            yield _Crop(f"state_{t.state}", f"{name}_{t.index:03d}", box.time, box)
     if clip.action is not None:
         time = clip.action.time
         yield _Crop("action", f"{name}_action", time, _around(clip, time))

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from objectstates.data.label_names import LabelNames
 from objectstates.data.result import CONFIDENCES
 from objectstates.export.names import number
 from objectstates.export.videos import ExportSource
@@ -25,7 +26,7 @@ SEGMENT_COLUMNS = ("clip", "video", "start", "end", "what", "score", "tracklet")
 def write_csv(source: ExportSource, folder: Path) -> list[str]:
     """``clips.csv``, a row per clip, and ``segments.csv``, one per labelled tracklet and action."""
     _write_rows(folder / "clips.csv", CLIP_COLUMNS, map(_clip_row, source.clips))
-    rows = (row for clip in source.clips for row in _segment_rows(clip))
+    rows = (row for clip in source.clips for row in _segment_rows(clip, source.names))
     _write_rows(folder / "segments.csv", SEGMENT_COLUMNS, rows)
     return []
 
@@ -37,14 +38,14 @@ def _clip_row(clip: ClipView) -> list[Any]:
     return [clip.name, clip.video, *clip.span, *times, clip.confidence, *chances]
 
 
-def _segment_rows(clip: ClipView) -> list[list[Any]]:
+def _segment_rows(clip: ClipView, names: LabelNames) -> list[list[Any]]:
     rows: list[list[Any]] = [
-        [*clip.shown_interval(t), f"state_{t.state}", t.score, t.index]
+        [*clip.shown_interval(t), names.label(f"state_{t.state}"), t.score, t.index]
         for t in clip.tracklets
         if t.state
     ]
     if (action := clip.action) is not None:
-        rows.append([action.start, action.end, "action", action.score, None])
+        rows.append([action.start, action.end, names.label("action"), action.score, None])
     return [[clip.name, clip.video, *row] for row in sorted(rows, key=lambda r: r[:3])]
 
 
@@ -72,17 +73,18 @@ def write_jsonl(source: ExportSource, folder: Path) -> list[str]:
     """``clips.jsonl``, one object per clip with everything in the result; NaN is null."""
     with (folder / "clips.jsonl").open("w", encoding="ascii", newline="\n") as file:
         for clip in source.clips:
-            content = _clip_object(clip, source.object_name)
+            content = _clip_object(clip, source.object_name, source.names)
             file.write(json.dumps(content, allow_nan=False) + "\n")
     return []
 
 
-def _clip_object(clip: ClipView, object_name: str | None) -> dict[str, Any]:
+def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> dict[str, Any]:
     (start, end), action = clip.span, clip.action
     return {
         "clip": clip.name,
         "video": clip.video,
         "object": object_name,
+        "names": names.to_json(),
         "start": start,
         "end": end,
         "confidence": number(clip.confidence),

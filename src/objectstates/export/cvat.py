@@ -39,11 +39,12 @@ def write_cvat(source: ExportSource, folder: Path, *, all_tracklets: bool = Fals
     around the whole frame, because the format has no intervals.
     """
     problems: list[str] = []
-    labels = _labels(source.label, all_tracklets)
+    action_label = xml_text(source.names.action)
+    labels = _labels(source.label, action_label, all_tracklets)
     (folder / "annotations").mkdir()  # a folder of its own, which ingest reads whole
     for video in readable_videos(source, problems):
         try:
-            tracks, count = _tracks(video, xml_text(source.label), all_tracklets, problems)
+            tracks, count = _tracks(video, source, all_tracklets, problems)
         except VideoError as problem:
             problems.append(f"left out {problem}")
             continue
@@ -58,7 +59,7 @@ def write_cvat(source: ExportSource, folder: Path, *, all_tracklets: bool = Fals
 
 
 def _tracks(
-    video: ReadableVideo, label: str, all_tracklets: bool, problems: list[str]
+    video: ReadableVideo, source: ExportSource, all_tracklets: bool, problems: list[str]
 ) -> tuple[list[_Track], int]:
     """The tracks, and the number of frames of the video."""
     boxed = [
@@ -80,20 +81,23 @@ def _tracks(
         if boxes:
             end = max(_first_from(times, t.end), max(boxes) + 1)
             attributes = {"state": str(t.state), "score": _decimal(t.score), "clip": clip.name}
-            tracks.append(_Track(label, boxes, end, attributes))
+            tracks.append(_Track(xml_text(source.label), boxes, end, attributes))
+    label = xml_text(source.names.action)
     tracks += [
-        _action(video, name, action, times) for name, action in actions if action.start <= last
+        _action(video, label, name, action, times)
+        for name, action in actions
+        if action.start <= last
     ]
     declared = round(video.info.duration * video.info.fps)
     return tracks, max(len(times), declared)
 
 
-def _action(video: ReadableVideo, clip: str, action: Action, times: Array) -> _Track:
+def _action(video: ReadableVideo, label: str, clip: str, action: Action, times: Array) -> _Track:
     first = min(_first_from(times, action.start), len(times) - 1)
     end = _first_from(times, action.end)
     frame = Box(0.0, 0.0, 0.0, float(video.info.width), float(video.info.height))
     attributes = {"score": _decimal(action.score), "clip": clip}
-    return _Track("action", {first: frame}, max(end, first + 1), attributes)
+    return _Track(label, {first: frame}, max(end, first + 1), attributes)
 
 
 def _first_from(times: Array, time: float) -> int:
@@ -105,7 +109,7 @@ def _decimal(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.4f}"
 
 
-def _labels(name: str, all_tracklets: bool) -> list[dict[str, Any]]:
+def _labels(name: str, action: str, all_tracklets: bool) -> list[dict[str, Any]]:
     """Labels in the form of CVAT's raw label editor."""
     states = ["0", "1", "2"] if all_tracklets else ["1", "2"]
     kinds = (("state", "select", states), ("score", "text", [""]), ("clip", "text", [""]))
@@ -115,7 +119,7 @@ def _labels(name: str, all_tracklets: bool) -> list[dict[str, Any]]:
     )
     return [
         {"name": xml_text(name), "type": "rectangle", "attributes": [state, *texts]},
-        {"name": "action", "type": "rectangle", "attributes": texts},
+        {"name": action, "type": "rectangle", "attributes": texts},
     ]
 
 

@@ -7,28 +7,28 @@ import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
 
 from objectstates.data.clips import Box
-from objectstates.export.names import number
+from objectstates.export.names import number, xml_text
 from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
 from objectstates.report.clip_view import ClipView
 
 LOCAL_FILES = "/data/local-files/?d="
 """URL prefix of Label Studio's local files, before the path from its document root."""
 
-# Labels hold no user-given names: Label Studio reads a dollar sign in them as a variable.
 _CONFIG = """<View>
   <Labels name="states" toName="video">
-    <Label value="state 1" background="#1f77b4"/>
-    <Label value="state 2" background="#ff7f0e"/>
+    <Label value={state_1} background="#1f77b4"/>
+    <Label value={state_2} background="#ff7f0e"/>
     <Label value="no state" background="#7f7f7f"/>
   </Labels>
   <Video name="video" value="$video" frameRate="$fps" timelineHeight="120"/>
   <VideoRectangle name="box" toName="video"/>
   <TimelineLabels name="timeline" toName="video">
-    <Label value="state 1" background="#1f77b4"/>
-    <Label value="action" background="#d62728"/>
-    <Label value="state 2" background="#ff7f0e"/>
+    <Label value={state_1} background="#1f77b4"/>
+    <Label value={action} background="#d62728"/>
+    <Label value={state_2} background="#ff7f0e"/>
   </TimelineLabels>
 </View>
 """
@@ -66,8 +66,14 @@ def write_labelstudio(
         )
     text = json.dumps(tasks, indent=1, allow_nan=False)
     (folder / "tasks.json").write_text(text + "\n", encoding="ascii")
-    (folder / "config.xml").write_text(_CONFIG, encoding="utf-8")
+    values = {label: quoteattr(_plain(name)) for label, name in source.names.to_json().items()}
+    (folder / "config.xml").write_text(_CONFIG.format(**values), encoding="utf-8")
     return problems
+
+
+def _plain(name: str) -> str:
+    """A name that Label Studio takes as it is: it reads a dollar sign as a variable."""
+    return xml_text(name).replace("$", "\N{FULLWIDTH DOLLAR SIGN}")
 
 
 def _address(video: ReadableVideo, url: str | None) -> str:
@@ -93,7 +99,7 @@ def _regions(
                 "framesCount": _count(video),
                 "duration": video.info.duration,
                 "sequence": sequence,
-                "labels": [f"state {t.state}" if t.state else "no state"],
+                "labels": [_plain(clip.result.names.of_state(t.state))],
             },
         }
         for t, sequence in tracks
@@ -108,7 +114,7 @@ def _regions(
             "meta": {"text": [clip.name]},
             "value": {
                 "ranges": [_range(video, segment.start, segment.end)],
-                "timelinelabels": [segment.label.replace("_", " ")],
+                "timelinelabels": [_plain(clip.result.names[segment.label])],
             },
         }
         for i, segment in enumerate(clip.segments())

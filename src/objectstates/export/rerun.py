@@ -14,8 +14,7 @@ from objectstates.export.videos import ExportSource, ReadableVideo, readable_vid
 from objectstates.video.reader import read_frames
 
 TIMELINE = "video_time"
-_CLASSES = ((0, "no state", (127, 127, 127)), (1, "state 1", (31, 119, 180)),
-            (2, "state 2", (255, 127, 14)))  # fmt: skip
+_COLOURS = ((127, 127, 127), (31, 119, 180), (255, 127, 14))  # of no state, state 1, state 2
 
 
 def write_rerun(
@@ -34,6 +33,7 @@ def write_rerun(
             "rerun needs the Rerun SDK: pip install 'objectstates[rerun]'"
         ) from problem
     problems: list[str] = []
+    classes = [(k, source.names.of_state(k), colour) for k, colour in enumerate(_COLOURS)]
     for video in readable_videos(source, problems):
         # A constant id per video: the viewer replaces a recording that is opened again.
         recording = rerun.RecordingStream(
@@ -44,7 +44,7 @@ def write_rerun(
         broken = False
         try:
             recording.send_recording_name(video.name)
-            recording.log("/", rerun.AnnotationContext(list(_CLASSES)), static=True)
+            recording.log("/", rerun.AnnotationContext(classes), static=True)
             _log_video(rerun, recording, video, fps, problems)
             _log_boxes(rerun, recording, video, source.label, all_tracklets)
             _log_scores(rerun, recording, video)

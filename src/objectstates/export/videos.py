@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -12,6 +12,7 @@ from objectstates.base import geometry
 from objectstates.base.errors import ExportError, VideoError
 from objectstates.data.clips import Box
 from objectstates.data.corpus import Array
+from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.export.names import Names, video_stem
 from objectstates.report.clip_view import (
@@ -32,12 +33,14 @@ class ExportSource:
     object_name : what the boxes show, if the corpus says.
     folder : where to look for videos that are not at their recorded paths.
     image_fps : frame rate of videos that are folders of images.
+    names : what the user calls the states and the action.
     """
 
     clips: tuple[ClipView, ...]
     object_name: str | None = None
     folder: Path | None = None
     image_fps: float = 25.0
+    names: LabelNames = field(default_factory=LabelNames)
 
     @classmethod
     def of(cls, result: Result, folder: str | Path | None = None) -> ExportSource:
@@ -45,13 +48,14 @@ class ExportSource:
         if folder is not None and not Path(folder).is_dir():
             raise ExportError(f"`videos`: {folder} is not a folder: check the path")
         path = None if folder is None else Path(folder)
-        return cls(tuple(view_clips(result)), object_name(result), path, image_fps(result))
+        clips, fps = tuple(view_clips(result)), image_fps(result)
+        return cls(clips, object_name(result), path, fps, result.names)
 
     @property
     def label(self) -> str:
         """A label for the boxes, different from that of the action."""
         name = self.object_name
-        return name if name and name != "action" else "object"
+        return name if name and name != self.names.action else "object"
 
     def by_video(self) -> dict[str, list[ClipView]]:
         """The clips of each video, sorted by time; clips without a video are left out."""

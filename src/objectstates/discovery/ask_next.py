@@ -1,0 +1,73 @@
+"""Which clip to ask a person about next: one that stands for many others.
+
+A correction helps the clips that resemble the corrected one. So the clips are asked for in the
+order of greedy facility location: the next clip is the one that raises
+
+    sum over clips m of  max over corrected or asked clips c of  similarity(c, m)
+
+most. The most typical clip comes first; a clip like one that is corrected already comes late.
+Similarity is that of the mean appearance of all tracklets. It does not depend on what was found,
+which may be wrong in the same way in many clips: orders by evidence, by the margin of the action's
+score, and by the similarity of the actions found were worse than random order on some corpora, and
+so was weighting the sum by how unsure the clips are (docs/corrections.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from objectstates.base.errors import CorpusError
+from objectstates.data.corpus import Array, Corpus
+from objectstates.data.result import Result
+
+
+def ask_next(result: Result, corpus: Corpus | None = None) -> tuple[str, ...]:
+    """The clips without corrections, those first that stand for most others.
+
+    corpus : the one that was fitted, with its features. Without it, clips are asked for in the
+        order of least evidence.
+    """
+    left = ~result.corrected
+    if corpus is None:
+        order = np.argsort(result.evidence, kind="stable")
+        return tuple(result.clips[n] for n in order if left[n])
+    rows = {clip: n for n, clip in enumerate(corpus.clip_ids)}
+    try:
+        clips = corpus.select([rows[clip] for clip in result.clips])
+    except KeyError as problem:
+        raise CorpusError(f"the corpus lacks clip {problem}, which the result has") from None
+    chosen = facility_location(similarities(clips), np.flatnonzero(~left))
+    return tuple(result.clips[n] for n in chosen)
+
+
+def similarities(corpus: Corpus) -> Array:
+    """(N, N) cosines of the clips' mean appearance, relative to that of all clips."""
+    table = corpus.tracklets
+    means = np.zeros((len(corpus), table.features.shape[1]))
+    for n in range(len(corpus)):
+        rows = corpus.tracklet_rows(n)
+        if len(rows):
+            means[n] = table.features[rows.start : rows.stop].mean(axis=0, dtype=np.float64)
+    means -= means.mean(axis=0)
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    means = np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 0)
+    return np.asarray(means @ means.T)
+
+
+def facility_location(similarity: Array, chosen: Array) -> list[int]:
+    """All other items in the order in which they cover the items best, after those ``chosen``.
+
+    similarity : (N, N) from -1 to 1.
+    """
+    n = len(similarity)
+    covered = np.full(n, -1.0)
+    if len(chosen):
+        covered = similarity[:, chosen].max(axis=1)
+    left, order = np.setdiff1d(np.arange(n), chosen), list[int]()
+    while len(left):
+        gain = np.maximum(similarity[:, left] - covered[:, None], 0).sum(axis=0)
+        best = int(left[int(gain.argmax())])
+        order.append(best)
+        covered = np.maximum(covered, similarity[:, best])
+        left = left[left != best]
+    return order
