@@ -5,8 +5,8 @@
 Clips of several manipulations, simulated and real, are ingested with right and wrong detectors
 (``footage.py``) and made into corpora, right ones and wrong ones of many kinds (``corpora.py``).
 Each is fitted and judged. The manipulations of ``CHOSEN_ON`` served to choose measures, weights and
-bounds; all others are only reported. ``--simulated`` adds clips of ``benchmarks.simulated``, rendered
-with ``--seed 21 --clips 14`` (20 of window-open). ``--estimate`` prints weights for
+bounds; all others are only reported. ``--simulated`` adds clips of ``benchmarks.simulated``,
+rendered with ``--seed 21 --clips 14`` (20 of window-open). ``--estimate`` prints weights for
 ``discovery/verdict.py`` and their scores when each manipulation is left out in turn.
 
 ``table.md`` has a row per corpus; ``answers.json`` the chance and truth of every answer;
@@ -44,8 +44,8 @@ def all_sources(data: Path, simulated: Sequence[Path]) -> list[Source]:
     sources = [
         source for folder in (data / "sim", *simulated) for source in simulated_sources(folder)
     ]
-    for annotations in (data / "droid" / "annotations.json", own):
-        sources += droid_sources(data / "droid", annotations)
+    for file in (data / "droid" / "annotations.json", own):
+        sources += droid_sources(data / "droid", file)
     return [*sources, bottle_source(data / "real" / "g1_bottle")]
 
 
@@ -53,7 +53,7 @@ def all_outcomes(sources: Sequence[Source], out: Path, processes: int) -> list[O
     """Judge every corpus; those judged before are read from ``out``."""
     path, found = out / "outcomes.pickle", dict[tuple[str, str, bool], Outcome | None]()
     if path.exists():
-        found = pickle.loads(path.read_bytes())  # our own
+        found = pickle.loads(path.read_bytes())  # noqa: S301 - written below
     for judged in judged_corpora(sources, Footage(out, processes)):
         key = judged.name, judged.kind, judged.chosen_on
         if key not in found:
@@ -89,7 +89,7 @@ def table(parts: dict[Side, list[Answers]]) -> str:
 def summary(title: str, parts: dict[Side, list[Answers]]) -> str:
     lines = [
         f"**{title}**\n",
-        "| side | corpora | right | called found | precision | recall | ROC area | calibration error |",
+        "| side | corpora | right | called found | precision | recall | ROC area | calibration |",
         "|---|---|---|---|---|---|---|---|",
     ]
     both = [part for every in parts.values() for part in every]

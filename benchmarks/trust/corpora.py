@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from benchmarks.trust.footage import WAYS, Footage, Source
-from objectstates.data.clips import ChangeProfile, Clip
+from objectstates.data.clips import ChangeProfile, Chunk, Clip, Tracklet, TrackletLabel
 from objectstates.data.corpus import Corpus
 
-CHOSEN_ON = ("button-press", "coffee-pull", "door-close", "drawer-open", "handle-press", "lever-pull", "plate-slide", "pour",
-             "put_marker_in_cup")  # fmt: skip
+CHOSEN_ON = (
+    "button-press", "coffee-pull", "door-close", "drawer-open", "handle-press", "lever-pull",
+    "plate-slide", "pour", "put_marker_in_cup",
+)  # fmt: skip
 """The manipulations that the verdict's constants were chosen on; all others are reported."""
 
 
@@ -142,15 +145,22 @@ def half_reversed(corpus: Corpus) -> Corpus:
     return _of(clips, corpus)
 
 
+Row = TypeVar("Row", Tracklet, Chunk)
+
+
 def _reversed(clip: Clip) -> Clip:
     total = clip.chunks[0].start + clip.chunks[-1].end
 
-    def mirrored(row):  # type: ignore[no-untyped-def]
+    def mirrored(row: Row) -> Row:
         time = None if row.time is None else total - row.time
         return replace(row, start=total - row.end, end=total - row.start, time=time)
 
+    swapped = {
+        TrackletLabel.STATE_1: TrackletLabel.STATE_2,
+        TrackletLabel.STATE_2: TrackletLabel.STATE_1,
+    }
     tracklets = [
-        replace(mirrored(row), label={1: 2, 2: 1}.get(row.label, row.label))
+        replace(mirrored(row), label=row.label and swapped.get(row.label, row.label))
         for row in clip.tracklets
     ]
     change = clip.change and ChangeProfile(
@@ -177,6 +187,6 @@ def _wrong(clip: Clip, name: str) -> Clip:
     return replace(
         clip,
         id=name,
-        tracklets=tuple(replace(row, label=0) for row in clip.tracklets),
+        tracklets=tuple(replace(row, label=TrackletLabel.FALSE_POSITIVE) for row in clip.tracklets),
         chunks=tuple(replace(row, label=False) for row in clip.chunks),
     )

@@ -185,17 +185,21 @@ def _jittered(source: Source, out: Path) -> Prepared:
 
 def _idle(source: Source, out: Path) -> Prepared | None:
     clips = _spans(source, parts=("before",))
-    return clips and (clips, _boxes_of(source, clips, out / "boxes" / source.name / "idle"))
+    if clips is None:
+        return None
+    return clips, _boxes_of(source, clips, out / "boxes" / source.name / "idle")
 
 
 def _idle_motion(source: Source, _: Path) -> Prepared | None:
     clips = _spans(source, parts=("before",))
-    return clips and (clips, "motion")
+    return None if clips is None else (clips, "motion")
 
 
 def _cut(source: Source, out: Path) -> Prepared | None:
     clips = _spans(source, parts=("before", "after"))
-    return clips and (clips, _boxes_of(source, clips, out / "boxes" / source.name / "cut"))
+    if clips is None:
+        return None
+    return clips, _boxes_of(source, clips, out / "boxes" / source.name / "cut")
 
 
 def _static(source: Source, out: Path) -> Prepared:

@@ -12,15 +12,15 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.trust.corpora import Judged
 from objectstates import JointDiscovery, evaluate
 from objectstates.base.errors import ObjectStatesError
+from objectstates.discovery.constraints import Formulation
+from objectstates.discovery.evidence import Evidence, gather
 from objectstates.discovery.prediction import predict
 from objectstates.discovery.verdict import (
     ACTION,
     FOUND,
     STATES,
-    Evidence,
     Weights,
     chances_of,
-    gather,
 )
 
 RIGHT = 0.8  # precision from which the answers of a corpus count as right
@@ -67,7 +67,7 @@ def outcome(judged: Judged) -> Outcome | None:
         corpus,
         found,
         lambda part: model.fit(part).result_,
-        lambda learned, part: predict(learned, part, model._formulation),
+        lambda learned, part: predict(learned, part, Formulation("joint", "at_least_one", 0.0)),
     )
     action, states = scores.actions.copy(), scores.precisions.copy()
     if judged.hopeless:
@@ -159,6 +159,6 @@ def reliability(parts: Sequence[Answers]) -> list[tuple[float, float, float]]:
     for number in np.unique(bins):
         mine = bins == number
         total = weight[mine].sum()
-        means = [float(np.average(x[mine], weights=weight[mine])) for x in (chance, truth)]
-        rows.append((float(total / weight.sum()), *means))
+        mean, right = (float(np.average(x[mine], weights=weight[mine])) for x in (chance, truth))
+        rows.append((float(total / weight.sum()), mean, right))
     return rows

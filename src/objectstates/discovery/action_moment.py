@@ -37,10 +37,7 @@ def moment_and_extent(
     bins = length / profile.step
     height = smoothed(profile.curve, EXTENT_SMOOTHING * bins)
     changes = height >= EXTENT * height[near].max()
-    speed = profile.curve  # if nothing is known to move: the number of pixels that change
-    if profile.motion is not None and profile.motion[near & changes].any():
-        speed = profile.motion
-    fastest = int(np.where(near & changes, smoothed(speed, SMOOTHING * bins), -1.0).argmax())
+    fastest = fastest_bin(profile, near & changes, length)
     first, last = fastest, fastest
     while first > 0 and changes[first - 1]:
         first -= 1
@@ -48,6 +45,19 @@ def moment_and_extent(
         last += 1
     half = profile.step / 2
     return float(times[fastest]), (float(times[first] - half), float(times[last] + half))
+
+
+def fastest_bin(profile: ChangeProfile, considered: Array, length: float) -> int:
+    """The bin, of those ``considered`` (n,), in which the changed places move fastest.
+
+    Where nothing is known to move, that in which most pixels change.
+    length : seconds of a chunk.
+    """
+    speed = profile.curve
+    if profile.motion is not None and profile.motion[considered].any():
+        speed = profile.motion
+    height = smoothed(speed, SMOOTHING * length / profile.step)
+    return int(np.where(considered, height, -1.0).argmax())
 
 
 def smoothed(curve: Array, deviation: float) -> Array:

@@ -83,7 +83,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     reduce : number of principal directions that the features of each side are reduced to, for very
         wide ones; None for no reduction. What that loses is in ``result_.summary["reduced"]``, see
         docs/scale.md. The classifiers apply to the original features.
-    verdict : whether to judge the result, by some sixteen further fits to three quarters of the
+    verdict : whether to judge the result, by twelve further fits to three quarters of the
         clips (at most 60): ``result_.verdict`` and the chance that each answer is right.
     on_infeasible : "skip" leaves out clips that admit no labelling, with a warning; "raise" raises.
     device : "cpu", or "cuda" for a GPU (needs the extra torch), where features are factored and, in
@@ -180,7 +180,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         found = _with_corrections(found, applied, names)
         skipped = (*applied.left_out, *skipped)
         if self.verdict and not stopper.stopped:
-            found = self._judged(kept, found)
+            found = self._judged(kept, found, applied.bounds)
             clock.lap("verdict")
         return self._finish(found, corpus, kept, skipped, result_assembly.sizes(corpus), clock)
 
@@ -230,7 +230,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         if self.verdict and not stopper.stopped:
             sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
             clips = with_stored_features(kept, stored, sample)
-            found = judge_by_sample(found, sample, self._judged(clips, found.select(sample)))
+            judged = self._judged(clips, found.select(sample), applied.bounds)
+            found = judge_by_sample(found, sample, judged)
             clock.lap("verdict")
         sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
@@ -285,16 +286,16 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             summary=summary,
         )
 
-    def _judged(self, corpus: Corpus, found: Result) -> Result:
+    def _judged(self, corpus: Corpus, found: Result, bounds: Bounds) -> Result:
         """``found``, the result on ``corpus``, with its verdict. One restart tells enough."""
         once = JointDiscovery(**{**self.get_params(), "restarts": 1, "device": "cpu"})
 
         def discover(clips: Corpus) -> Result:
             pose = pose_in_memory(clips, device="cpu", reduce=self._reduce)
-            return once._discover(clips, pose, Stopper(None), Stopwatch())
+            return once._discover(clips, pose, Stopper(None), Stopwatch(), bounds)
 
         def label(learned: Result, clips: Corpus) -> Result:
-            return predict(learned, clips, self._formulation)
+            return predict(learned, clips, self._formulation, bounds)
 
         return judge(corpus, found, discover, label, seed=int(self.seed))
 

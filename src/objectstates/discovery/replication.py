@@ -5,10 +5,10 @@ fourth, and their labels are compared with those of the whole discovery. A disco
 noise does not replicate, however low its objective is. Agreement between seeds says nothing: all of
 them explain the same noise.
 
-The action may replicate for a trivial reason: in every clip it is where the change profile has its
-peak. So the parts are also learned without the profile, from motion and appearance alone. Where
-these place the action in a clip that they have not seen, and when the picture of that clip changes
-for good, are two independent answers to the same question.
+With the change profile among the features the action would replicate for a trivial reason: in every
+clip it is where the profile has its peak. So the parts are learned without it, from motion and
+appearance alone. Where these place the action in a clip that they have not seen, and when the
+picture of that clip changes for good, are two independent answers to the same question.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from objectstates.data.result import Result
 from objectstates.discovery.action_moment import smoothed
 from objectstates.features.change_profile import WIDTHS
 
-PARTS, REPEATS = 4, 2  # of the division: eight discoveries, and as many without the profile
+PARTS, REPEATS = 4, 3  # of the division: twelve discoveries
 SAMPLE = 60  # clips that are divided, a random sample if there are more
 NEAR = 3.0  # chunks between a learned action and the peak of the change that count as the same
 
@@ -37,7 +37,7 @@ class Replication:
     """What classifiers of other clips say about each clip; means over all of them, NaN if unknown.
 
     action : (N,) share of them that place the action in the span found, or next to it.
-    cues : (N,) share of them that place it at the peak of the change, without knowing of it.
+    cues : (N,) share of them that place it at the peak of the clip's change.
     action_chance, cues_chance : (N,) both for a time drawn at random.
     states : (N, 2) share of the tracklets found in each state that get the same one.
     order : (N,) probability that the scores tell a tracklet found in state 2 from one in state 1.
@@ -63,26 +63,23 @@ def replicate(
     """Compare ``found``, the result on ``corpus``, with results on parts of it.
 
     learned : the clips to learn from, all but outliers.
-    discover : called eight times, or sixteen times where change profiles are known.
+    discover : called twelve times.
     predict : labels another corpus with the classifiers of a result.
     """
     compared = _Comparison(corpus, found)
     bare = without_change(corpus)
     for own in _parts(learned, np.random.default_rng(seed)):
         other = np.setdiff1d(np.arange(len(corpus)), own)
-        compared.add(other, _predicted(corpus, own, other, discover, predict))
-        if bare is not None:
-            compared.add_cues(other, _predicted(bare, own, other, discover, predict))
+        compared.add(other, predict(discover(bare.select(own)), bare.select(other)))
     return compared.means()
 
 
-def without_change(corpus: Corpus) -> Corpus | None:
-    """The corpus without change profiles and their columns; None where it never had any."""
-    made = corpus.info.get("ingest")
-    if not (isinstance(made, dict) and made.get("change_columns")):
-        return None
-    bare = corpus.chunks.features[:, : -len(WIDTHS)]
-    return replace(corpus.with_features(chunks=bare), changes=(None,) * len(corpus))
+def without_change(corpus: Corpus) -> Corpus:
+    """The corpus without change profiles and their columns."""
+    made, features = corpus.info.get("ingest"), corpus.chunks.features
+    if isinstance(made, dict) and made.get("change_columns") and features.shape[1] > len(WIDTHS):
+        corpus = corpus.with_features(chunks=features[:, : -len(WIDTHS)])
+    return replace(corpus, changes=(None,) * len(corpus))
 
 
 def peak_time(profile: ChangeProfile | None, smoothing: float) -> float:
@@ -104,12 +101,6 @@ def _parts(clips: Array, rng: np.random.Generator) -> Iterator[Array]:
             yield np.sort(np.delete(sample, np.s_[part::PARTS]))
 
 
-def _predicted(
-    corpus: Corpus, own: Array, other: Array, discover: Discover, predict: Predict
-) -> Result:
-    return predict(discover(corpus.select(own)), corpus.select(other))
-
-
 class _Comparison:
     """How labels by classifiers of other clips agree with those found."""
 
@@ -121,13 +112,16 @@ class _Comparison:
         lengths = np.array(
             [chunks.end[r[-1]] - chunks.start[r[0]] if r else np.nan for r in bounds]
         )
+        self._profiled = any(corpus.changes)
         self._peaks = np.array([peak_time(change, self._chunk) for change in corpus.changes])
         span = np.diff(found.action_span, axis=1)[:, 0]
         self._chances = (
             np.minimum((span + 2 * self._chunk) / lengths, 1),
             np.minimum(2 * NEAR * self._chunk / lengths, 1),
         )
-        self._action, self._cues, self._states = [], [], []
+        self._action: list[Array] = []
+        self._cues: list[Array] = []
+        self._states: list[Array] = []
         self._order: list[Array] = []
 
     def add(self, clips: Array, labelled: Result) -> None:
@@ -137,6 +131,9 @@ class _Comparison:
         time = labelled.action_time
         near = (time >= start - self._chunk) & (time <= end + self._chunk)
         self._action.append(_scattered(np.where(np.isnan(time), np.nan, near), clips, n))
+        if self._profiled:  # a clip in which nothing changes agrees with none
+            at_peak = np.abs(time - self._peaks[clips]) <= NEAR * self._chunk
+            self._cues.append(_scattered(np.where(np.isnan(time), np.nan, at_peak), clips, n))
         states, order = np.full((n, 2), np.nan), np.full(n, np.nan)
         for k, clip in enumerate(clips):
             mine = slice(*labelled.corpus.tracklets.offsets[k : k + 2])
@@ -146,13 +143,6 @@ class _Comparison:
             order[clip] = _separation(difference[found == 1], difference[found == 2])
         self._states.append(states)
         self._order.append(order)
-
-    def add_cues(self, clips: Array, labelled: Result) -> None:
-        """Compare the action by classifiers that know nothing of the change with its peak."""
-        peaks = self._peaks[clips]
-        near = np.abs(labelled.action_time - peaks) <= NEAR * self._chunk
-        known = np.where(np.isnan(labelled.action_time), np.nan, near)  # no change: no agreement
-        self._cues.append(_scattered(known, clips, len(self._found.clips)))
 
     def means(self) -> Replication:
         n = len(self._found.clips)

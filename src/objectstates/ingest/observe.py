@@ -127,10 +127,11 @@ class StoredObservation:
     @property
     def change(self) -> ChangeProfile | None:
         names = ("time", "curve", "where", "motion")
-        time, *rest = (self.entry[f"change_{name}"] for name in names)
+        time, curve, where, motion = (self.entry[f"change_{name}"] for name in names)
         if not len(time):
             return None
-        return ChangeProfile(float(time[0]), float(time[1]), *rest, scale=float(time[2]))
+        start, step, scale = map(float, time)
+        return ChangeProfile(start, step, curve, where, motion, scale)
 
 
 def observe(
