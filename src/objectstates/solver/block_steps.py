@@ -88,7 +88,7 @@ def _block_steps(
     entry_gap, tie = 0.0, tie_of(gradient)
     kept, moved = 1.0, np.zeros((hi - lo, n_states))  # labels = kept * labels at entry + moved
     for step in range(STEPS_PER_BLOCK):
-        gap, _ = block_gap(side.constraints, n, gradient, labels, target)
+        gap = block_gap(side.constraints, n, gradient, labels, target)
         if step == 0:
             entry_gap = gap
         if gap <= tie:
