@@ -1,4 +1,4 @@
-"""Runs of the solver for an estimator: progress, times, and the most typical of several restarts."""
+"""Runs of the solver for an estimator: progress, times, the most typical of several restarts."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ def _shared(one: Array, other: Array) -> float:
 
 def restart_seed(seed: int, restart: int) -> int:
     """Of the random labels of a restart; other seeds have other ones."""
-    return seed if restart == 0 else int(np.random.SeedSequence((seed, restart)).generate_state(1)[0])
+    if restart == 0:
+        return seed
+    return int(np.random.SeedSequence((seed, restart)).generate_state(1)[0])
 
 
 def _run(posed: Posed, seed: int, restart: int, stopper: Stopper, settings: dict[str, Any]) -> Run:
