@@ -97,8 +97,8 @@ def typical(labels: list[tuple[Array, Array]]) -> int:
 
 def _shared(one: Array, other: Array) -> float:
     """Twice the rows with the same label, over the numbers of labelled rows of both."""
-    labelled = np.count_nonzero(one) + np.count_nonzero(other)
-    return 2 * np.count_nonzero((one == other) & (one > 0)) / max(labelled, 1)
+    labelled = int(np.count_nonzero(one)) + int(np.count_nonzero(other))
+    return 2 * int(np.count_nonzero((one == other) & (one > 0))) / max(labelled, 1)
 
 
 def restart_seed(seed: int, restart: int) -> int:

@@ -234,7 +234,7 @@ def _in_order(actions: Iterable[str]) -> list[str]:
 
 def paper_table(done: Reproduction) -> Table:
     """Table 1 in the paper's layout: our precision, and the paper's in brackets."""
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for row in done.rows:
         parts = done.parts(row)
         ours = {action: scores.precision(row.side) for action, scores in parts.items()}

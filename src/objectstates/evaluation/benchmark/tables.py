@@ -167,8 +167,8 @@ def average_table(rows: Rows) -> Table:
         for (name, method), row in rows.items()
         if name == AVERAGE
     ]
-    columns = ("method", "states", "95 %", "recall", "labels per clip", "action", "95 %")
-    columns = (*columns, "gap", "seed spread")
+    columns = ("method", "states", "95 %", "recall", "labels per clip", "action", "95 %", "gap",
+               "seed spread")  # fmt: skip
     return Table("Averages", columns, tuple(lines))
 
 
