@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from objectstates.base.choices import Solver
 from objectstates.cli.options import Cache, Processes, Seed, flag
 from objectstates.cli.output import complain, make_table, print_table, printable, warnings_in_a_line
 from objectstates.cli.progress import stage_lines, status_line
 
 if TYPE_CHECKING:
     from objectstates.evaluation.table_files import Table
+
+
+RESTARTS = 1  # as in the estimator, which is not imported to be fast
+Seeds = Annotated[int, flag("Number of seeds over which the spread is measured.")]
+SolverName = Annotated[Solver, flag("Block-coordinate Frank-Wolfe, or the paper's full steps.")]
+MaxPasses = Annotated[int, flag("Stop after this many passes if the gap is still large.")]
+Restarts = Annotated[int, flag("Runs from different random labels; the most typical is kept.")]
 
 
 def reproduce(
@@ -25,6 +33,10 @@ def reproduce(
     actions: Annotated[str, flag("Actions, such as put_wheel; all unless given.")] = "",
     nu: Annotated[float, flag("Coupling of states and action; the authors' code has 0.5.")] = 1.0,
     runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,
+    seeds: Seeds = 1,
+    solver: SolverName = "block",
+    max_passes: MaxPasses = 20_000,
+    restarts: Restarts = RESTARTS,
     seed: Seed = 0,
     fresh: Annotated[bool, flag("Repeat runs whose scores exist.", "--fresh")] = False,
 ) -> None:
@@ -34,7 +46,11 @@ def reproduce(
     from objectstates.evaluation.baselines import MethodSettings
     from objectstates.evaluation.table_files import write_table
 
-    settings = MethodSettings(JointDiscovery.paper(nu=nu, seed=seed), runs=runs)
+    model = JointDiscovery.paper(
+        nu=nu, seed=seed, solver=solver, max_passes=max_passes, restarts=restarts
+    )
+    model.check()
+    settings = MethodSettings(model, runs=runs, seeds=seeds)
     with warnings_in_a_line(), status_line("reading") as update:
         done = paper_table1.reproduce(
             data,
@@ -73,6 +89,10 @@ def benchmark(
     ] = "",
     no_crops: Annotated[bool, flag("Use whole clips; ignore crops.json.", "--no-crops")] = False,
     runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,
+    seeds: Seeds = 1,
+    solver: SolverName = "block",
+    max_passes: MaxPasses = 500,
+    restarts: Restarts = RESTARTS,
     processes: Processes = None,
     cache: Cache = None,
     seed: Seed = 0,
@@ -88,6 +108,10 @@ def benchmark(
         detector=detector,
         seed=seed,
         runs=runs,
+        seeds=seeds,
+        solver=solver,
+        max_passes=max_passes,
+        restarts=restarts,
         processes=default_processes() if processes is None else processes,
         cache=cache or cache_folder() / "ingest",
         fresh=fresh,

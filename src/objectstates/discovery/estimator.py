@@ -78,7 +78,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     solver : "block", Frank-Wolfe clip by clip, or "full", the paper's.
     tol : stop when the duality gap is at most this share of the relaxed objective ...
     max_passes : ... or after this many passes over all clips.
-    restarts : how many runs, from different random labels; the lowest rounded objective is kept.
+    restarts : how many runs, from different random labels; that whose labels agree most with the
+        labels of the others is kept.
     seed : of all random choices.
     reduce : number of principal directions that the features of each side are reduced to, for very
         wide ones; None for no reduction. What that loses is in ``result_.summary["reduced"]``, see

@@ -21,6 +21,7 @@ import numpy as np
 
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result, SkippedClip
+from objectstates.solver.oracle import TIE
 
 LIKE = 0.5  # a clip with this share of the core's median evidence is no outlier
 FEWEST = 5  # clips that can be learned from
@@ -53,10 +54,16 @@ def discover_without_outliers(
 
 def alike(evidence: Array, core: int) -> Array:
     """(N,) which clips are like the ``core`` clips of most evidence, those included."""
-    order = np.argsort(-evidence, kind="stable")
+    order = by_evidence(evidence)
     like = evidence >= LIKE * np.median(evidence[order[:core]])
     like[order[:core]] = True
     return np.asarray(like)
+
+
+def by_evidence(evidence: Array) -> Array:
+    """(N,) the clips, most evidence first; clips whose evidence differs by rounding errors stay in
+    their order."""
+    return np.argsort(-np.round(evidence / TIE), kind="stable")
 
 
 def _core_size(n_clips: int) -> int:
@@ -76,13 +83,13 @@ def _best_core(
             kept = np.sort(rng.permutation(len(clips))[: min(DRAWN, size)])
         for _ in range(STEPS):
             evidence = _discover_in(clips, kept, discover, predict).raw_evidence
-            kept = np.sort(np.argsort(-evidence, kind="stable")[:size])
-        if (quality := float(evidence[kept].mean())) > best:
+            kept = np.sort(by_evidence(evidence)[:size])
+        if (quality := float(evidence[kept].mean())) > best + TIE:
             best, core = quality, kept
     if len(clips) == len(corpus):
         return core
     evidence = _discover_in(corpus, sample[core], discover, predict).evidence
-    return np.sort(np.argsort(-evidence, kind="stable")[: _core_size(len(corpus))])
+    return np.sort(by_evidence(evidence)[: _core_size(len(corpus))])
 
 
 def _discover_in(corpus: Corpus, kept: Array, discover: Discover, predict: Predict) -> Result:

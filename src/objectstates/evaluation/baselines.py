@@ -27,10 +27,12 @@ from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
 from objectstates.discovery.constraints import InfeasibleClipWarning
 from objectstates.discovery.estimator import JointDiscovery
-from objectstates.evaluation import ClipScore, Evaluation, evaluate
+from objectstates.evaluation import ClipScore, Evaluation, SeedSpread, evaluate
 from objectstates.evaluation.precision import Side, score_clip
 
 KMEANS_STARTS = 10  # as in the paper
+SIDES: tuple[Side, Side] = ("states", "action")
+_OF_THE_RUN = ("seed", "solver", "tol", "max_passes", "restarts")
 SVM_C = 1.0  # scikit-learn's default; the paper does not give its value
 
 
@@ -40,17 +42,20 @@ class MethodSettings:
 
     model : the settings of all discoveries, and the seed of all methods.
     runs : number of runs of a random method that are averaged.
+    seeds : number of seeds over which the spread of a method's precision is measured; with 1, none.
     detection_weight : of `joint_scores`. The paper does not give its value; this one had the best
         precision of several on synthetic corpora.
     """
 
     model: JointDiscovery = field(default_factory=JointDiscovery)
     runs: int = 10
+    seeds: int = 1
     detection_weight: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.runs < 1:
-            raise SettingError(f"`runs` must be a whole number of at least 1, not {self.runs}")
+        for name in ("runs", "seeds"):
+            if (value := getattr(self, name)) < 1:
+                raise SettingError(f"`{name}` must be a whole number of at least 1, not {value}")
 
     def discovery(self, **changes: Any) -> JointDiscovery:
         """A discovery with these settings, some of them changed."""
@@ -73,6 +78,20 @@ class Method:
     run: Callable[[Corpus, MethodSettings], Evaluation]
     state_row: str | None = None
     action_row: str | None = None
+
+    def scores(self, corpus: Corpus, settings: MethodSettings) -> Evaluation:
+        """Run the method; its scores with their spread over seeds, if it depends on the seed."""
+        found = self.run(corpus, settings)
+        if settings.seeds == 1 or self.name not in SEEDED:
+            return found
+        first, runs = settings.model.seed, [found]
+        for seed in range(first + 1, first + settings.seeds):
+            other = replace(settings, model=settings.discovery(seed=seed))
+            runs.append(self.run(corpus, other))
+        states, action = (
+            float(np.std([run.precision(side) for run in runs], ddof=1)) for side in SIDES
+        )
+        return replace(found, spread=SeedSpread(states, action))
 
 
 @dataclass(frozen=True)
@@ -202,8 +221,8 @@ def joint(corpus: Corpus, settings: MethodSettings) -> Evaluation:
 def joint_paper(corpus: Corpus, settings: MethodSettings) -> Evaluation:
     """The joint model with the paper's coupling and rounding, whatever the settings."""
     model = settings.model
-    paper = JointDiscovery.paper(seed=model.seed, max_passes=model.max_passes, tol=model.tol)
-    return _discover(paper, corpus)
+    kept = {name: getattr(model, name) for name in _OF_THE_RUN}
+    return _discover(JointDiscovery.paper(**kept), corpus)
 
 
 def joint_scores(corpus: Corpus, settings: MethodSettings) -> Evaluation:
@@ -298,6 +317,9 @@ METHODS: dict[str, Method] = {
 }
 """All methods by name, in the order of the paper's tables."""
 
+SEEDED = METHODS.keys() - {"chance", "middle", "supervised", "constraints"}
+"""The methods that depend on the seed; `constraints` has a standard error instead."""
+
 
 # --- helpers ----------------------------------------------------------------------------------
 
@@ -306,7 +328,15 @@ def _discover(model: JointDiscovery, corpus: Corpus) -> Evaluation:
     """Fit and evaluate. Clips that admit no labelling count as wrong and are in ``skipped``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InfeasibleClipWarning)
-        return evaluate(model.fit(corpus).result_, corpus)
+        found = evaluate(model.fit(corpus).result_, corpus)
+    return replace(found, gap=relative_gap(model))
+
+
+def relative_gap(model: JointDiscovery) -> float:
+    """The duality gap over the relaxed objective; 0 where both are rounding errors."""
+    if model.converged_ and model.gap_ > model.tol * model.relaxed_objective_:
+        return 0.0
+    return float(model.gap_ / model.relaxed_objective_)
 
 
 def _states_alone(settings: MethodSettings, constraint: ConstraintName) -> JointDiscovery:

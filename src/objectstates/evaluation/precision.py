@@ -38,16 +38,28 @@ class ClipScore:
 
 
 @dataclass(frozen=True)
+class SeedSpread:
+    """Standard deviations over seeds of the precision of states and action."""
+
+    states: float = np.nan
+    action: float = np.nan
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Per-clip scores and their means.
 
     skipped : the clips that were left out, and why; their rows count as wrong.
     state_error : standard error of the state precision over random runs; 0 for a single run.
+    gap : duality gap of the relaxed solution over its objective; NaN for other methods.
+    spread : standard deviations of both precisions over seeds; NaN where not measured.
     """
 
     rows: tuple[ClipScore, ...]
     skipped: tuple[SkippedClip, ...] = ()
     state_error: float = 0.0
+    gap: float = np.nan
+    spread: SeedSpread = SeedSpread()
 
     @property
     def precisions(self) -> Array:
@@ -93,7 +105,10 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method's row in a table: means over clips, with 95 % bounds (bootstrap over clips)."""
+    """One method's row in a table: means over clips, with 95 % bounds (bootstrap over clips).
+
+    gap : the largest of the parts'. states_spread, action_spread : their mean over parts.
+    """
 
     method: str
     states: float
@@ -104,6 +119,9 @@ class MethodRow:
     action: float
     action_low: float
     action_high: float
+    gap: float
+    states_spread: float
+    action_spread: float
 
 
 def method_row(method: str, parts: Sequence[Evaluation], *, seed: int = 0) -> MethodRow:
@@ -121,6 +139,9 @@ def method_row(method: str, parts: Sequence[Evaluation], *, seed: int = 0) -> Me
         action=action.mean,
         action_low=action.low,
         action_high=action.high,
+        gap=max((part.gap for part in parts if np.isfinite(part.gap)), default=np.nan),
+        states_spread=macro_mean([np.array([part.spread.states for part in parts])]),
+        action_spread=macro_mean([np.array([part.spread.action for part in parts])]),
     )
 
 

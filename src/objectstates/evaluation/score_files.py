@@ -16,7 +16,7 @@ import numpy as np
 
 from objectstates.base.storage import write_atomically
 from objectstates.data.result import SkippedClip
-from objectstates.evaluation import ClipScore, Evaluation
+from objectstates.evaluation import ClipScore, Evaluation, SeedSpread
 
 
 def cached_scores(
@@ -31,6 +31,8 @@ def cached_scores(
             "rows": rows,
             "skipped": [asdict(clip) for clip in scores.skipped],
             "state_error": _plain(scores.state_error),
+            "gap": _plain(scores.gap),
+            "spread": [_plain(scores.spread.states), _plain(scores.spread.action)],
         }
         write_keyed(path, key, content)
     return scores
@@ -46,6 +48,8 @@ def _read_scores(path: Path, key: str) -> Evaluation | None:
             tuple(ClipScore(**row) for row in rows),
             tuple(SkippedClip(**clip) for clip in content["skipped"]),
             _number(content["state_error"]),
+            _number(content["gap"]),
+            SeedSpread(*map(_number, content["spread"])),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

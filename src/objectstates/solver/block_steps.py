@@ -12,7 +12,7 @@ import numpy as np
 
 from objectstates.base.jit import compiled_exactly
 from objectstates.solver.distortion import action_distortion, state_distortion
-from objectstates.solver.oracle import Floats, Ints, Labels
+from objectstates.solver.oracle import TIE, Floats, Ints, Labels, tie_of
 from objectstates.solver.problem import Iterate, Side, block_gap, block_gradient, inner_product
 
 STEPS_PER_BLOCK = 3  # on one side of a clip, before going on to the next
@@ -35,11 +35,12 @@ def with_capacity(at: Iterate, more: int) -> Iterate:
 def exact_step(slope: float, curvature: float, limit: float) -> float:
     """The step size s in [0, limit] that minimises slope s + curvature s^2 / 2, for slope < 0.
 
-    Negative curvature (d is bilinear) gives the limit.
+    Negative curvature (d is bilinear) gives the limit. So does a step that is as long but for
+    rounding errors: what is left of a weight would be one.
     """
     if slope >= 0.0:  # optimal, to rounding error
         return 0.0
-    if -slope >= curvature * limit:
+    if -slope >= (1.0 - TIE) * curvature * limit:
         return limit
     return -slope / curvature
 
@@ -84,16 +85,16 @@ def _block_steps(
     product = np.zeros((n_states, hi - lo))  # A_nn Y_n; pairwise steps do not need it
     if not pairwise:
         _add_product(product, block, labels)
-    entry_gap = 0.0
+    entry_gap, tie = 0.0, tie_of(gradient)
     kept, moved = 1.0, np.zeros((hi - lo, n_states))  # labels = kept * labels at entry + moved
     for step in range(STEPS_PER_BLOCK):
-        gap, here = block_gap(side.constraints, n, gradient, labels, target)
+        gap = block_gap(side.constraints, n, gradient, labels, target)
         if step == 0:
             entry_gap = gap
-        if gap <= 1e-15 * abs(here):
+        if gap <= tie:
             break
         if pairwise:  # from the worst vertex to the oracle's
-            worst = _worst_vertex(at, n, lo, hi, gradient)
+            worst = _worst_vertex(at, n, lo, hi, gradient, tie)
             source[:] = at.vertices[lo:hi, worst]
             slope, limit = _along(gradient.T, target, source), at.weights[n, worst]
             bent[:] = 0.0
@@ -172,15 +173,16 @@ def _move(labels: Floats, shrink: float, size: float, target: Labels, source: La
 
 
 @compiled_exactly
-def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats) -> int:
-    """The vertex of largest <gradient, vertex> in clip n's combination; K is 1 or 2."""
+def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats, tie: float) -> int:
+    """The vertex of largest <gradient, vertex> in clip n's combination, the first of those that
+    differ by at most ``tie``; K is 1 or 2."""
     costs = np.zeros(at.counts[n])
     for i in range(hi - lo):
         first, second = gradient[i, 0], gradient[i, -1]
         for q in range(len(costs)):
             label = at.vertices[lo + i, q]
             costs[q] += first if label == 1 else (second if label == 2 else 0.0)
-    return int(np.argmax(costs))
+    return int(np.argmax(costs >= costs.max() - tie))
 
 
 @compiled_exactly

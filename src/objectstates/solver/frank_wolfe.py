@@ -31,7 +31,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from objectstates.base.choices import SideName, Solver
-from objectstates.solver.oracle import Floats, Labels
+from objectstates.solver.oracle import TIE, Floats, Labels
 from objectstates.solver.problem import Terms
 
 UNCOUPLED_PASSES = 10  # block passes on f and g alone
@@ -201,7 +201,8 @@ def minimise(
 
 
 class _BestRounding:
-    """The rounding of lowest objective; its labels stay with the problem."""
+    """The rounding of lowest objective, the first of equal ones; its labels stay with the
+    problem."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self.passes = problem, 0
@@ -213,7 +214,7 @@ class _BestRounding:
 
     def consider(self, passes: int) -> None:
         terms = self._problem.round()
-        if terms.total < self.objective or self.terms is None:
+        if self.terms is None or terms.total < self.objective - TIE * abs(self.objective):
             self.terms, self.passes = terms, passes
             self._problem.keep_rounding()
 

@@ -32,6 +32,11 @@ Ints = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.int8]
 
 _SKIP, _FIRST, _AGAIN = 0, 1, 2  # decision at a row: unlabelled, first of its state, a further one
+TIE = 1e-9
+"""Costs that differ by less than this share of the largest cost are equal. After an exact line
+search the labellings of a clip's combination do cost the same, and which of them is cheaper is then
+a matter of rounding errors, which depend on the processor, the number of threads and the library.
+"""
 
 
 class Constraints(NamedTuple):
@@ -120,15 +125,28 @@ def feasible(constraints: Constraints) -> npt.NDArray[np.bool_]:
 
 
 @compiled_exactly
+def tie_of(costs: Floats) -> float:
+    """The difference below which sums of these costs are equal; forbidden entries do not count."""
+    largest = 0.0
+    for i in range(costs.shape[0]):
+        for k in range(costs.shape[1]):
+            size = abs(costs[i, k])
+            if size > largest and size != np.inf:
+                largest = size
+    return TIE * largest
+
+
+@compiled_exactly
 def cheapest_labels(
     costs: Floats, order: Ints, before: Ints, exactly_one: bool, labels: Labels
 ) -> float:
     """Write the labelling of least total cost into ``labels``; return that cost.
 
     ``costs`` is (m, K). When no labelling is possible the cost is infinite and the labels are 0.
-    Of equally cheap labellings the one with fewer, earlier rows is taken.
+    Of equally cheap labellings (see ``TIE``) the one with fewer, earlier rows is taken.
     """
     m, n_states = costs.shape
+    tie = tie_of(costs)
     value = np.full((n_states + 1, m + 1), np.inf)
     value[0] = 0.0
     move = np.zeros((n_states + 1, m + 1), np.int8)
@@ -136,13 +154,14 @@ def cheapest_labels(
         row, p = order[j - 1], before[j - 1]
         for k in range(1, n_states + 1):
             base, kind = value[k - 1, p], _FIRST
-            if not exactly_one and value[k, p] < base:
-                base, kind = value[k, p], _AGAIN
-            taken = base + costs[row, k - 1]
-            if taken < value[k, j - 1]:
-                value[k, j], move[k, j] = taken, kind
-            else:
-                value[k, j] = value[k, j - 1]
+            if not exactly_one and value[k, p] < base - tie:
+                kind = _AGAIN
+            if not exactly_one:
+                base = min(base, value[k, p])
+            taken, skipped = base + costs[row, k - 1], value[k, j - 1]
+            if taken < skipped - tie:
+                move[k, j] = kind
+            value[k, j] = min(taken, skipped)
     labels[:] = 0
     if value[n_states, m] == np.inf:
         return np.inf

@@ -301,15 +301,15 @@ def block_gradient(
 @compiled_exactly
 def block_gap(
     constraints: Constraints, n: int, gradient: Floats, labels: Floats, target: Labels
-) -> tuple[float, float]:
-    """max over clip n's labellings of <gradient, labels - labelling>, and <gradient, labels>.
+) -> float:
+    """max over clip n's labellings of <gradient, labels - labelling>.
 
     The oracle's labelling, at which the maximum is attained, is written into ``target`` (m,).
     """
     lo, hi = constraints.offsets[n], constraints.offsets[n + 1]
     order, before = constraints.order[lo:hi], constraints.before[lo:hi]
     here = inner_product(gradient, labels)
-    return here - cheapest_labels(gradient, order, before, constraints.exactly_one, target), here
+    return here - cheapest_labels(gradient, order, before, constraints.exactly_one, target)
 
 
 @compiled_exactly
@@ -348,4 +348,4 @@ def _side_gap(
     if lo == hi:
         return 0.0
     gradient = block_gradient(side, labels, factor_sums, n, coupling, distorted)
-    return block_gap(side.constraints, n, gradient, labels[lo:hi], target[lo:hi])[0]
+    return block_gap(side.constraints, n, gradient, labels[lo:hi], target[lo:hi])

@@ -14,7 +14,14 @@ import numpy as np
 
 from objectstates.base.jit import compiled_exactly
 from objectstates.solver.distortion import STATE_1, STATE_2, seconds_misplaced
-from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, cheapest_labels
+from objectstates.solver.oracle import (
+    Constraints,
+    Floats,
+    Ints,
+    Labels,
+    cheapest_labels,
+    tie_of,
+)
 from objectstates.solver.problem import Scales
 
 
@@ -58,6 +65,7 @@ def _round_clips(
         order, before = state.order[lo:hi], state.before[lo:hi]
         if first < last:
             values = action_costs[first:last, 0].copy()
+            tie = max(tie_of(action_costs[first:last]), tie_of(costs))
             if lo < hi:
                 values += _least_costs(
                     costs,
@@ -68,7 +76,7 @@ def _round_clips(
                     coupling,
                     action.times[first:last],
                 )
-            best = first + np.argmin(values)
+            best = first + np.argmax(values <= values.min() + tie)  # the first of equal ones
             action_labels[best] = 1
             for i in range(hi - lo):
                 for k in (STATE_1, STATE_2):

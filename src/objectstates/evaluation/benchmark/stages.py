@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.cache import content_digest, digest
+from objectstates.base.choices import Solver
 from objectstates.base.errors import BenchmarkError, CorpusError, SettingError
 from objectstates.data.corpus import Corpus
 from objectstates.data.corpus_io import ARTEFACT
@@ -37,7 +38,7 @@ from objectstates.evaluation.benchmark.manipulations import Manipulation
 from objectstates.evaluation.score_files import cached_scores, read_keyed, write_keyed
 from objectstates.ingest import pipeline
 
-VERSION = 1  # of the cached stages; increase it when their meaning changes
+VERSION = 2  # of the cached stages; increase it when their meaning changes
 
 Progress = Callable[[str, str, str], None]
 """Called with the manipulation, the stage, and how far it is."""
@@ -49,6 +50,8 @@ class BenchmarkSettings:
 
     detector : as for ingest; empty trains one on the train clips, or is motion if there are none.
     runs : number of runs of a random method that are averaged.
+    seeds : number of seeds over which the spread of the precision is measured.
+    solver, max_passes, restarts : of all discoveries, as in the estimator.
     cache : folder of observations; None caches none.
     fresh : whether to ignore what is cached.
     """
@@ -56,12 +59,16 @@ class BenchmarkSettings:
     detector: str = ""
     seed: int = 0
     runs: int = 10
+    seeds: int = 1
+    solver: Solver = "block"
+    max_passes: int = JointDiscovery.max_passes
+    restarts: int = JointDiscovery.restarts
     processes: int = 1
     cache: Path | None = None
     fresh: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("seed", 0), ("runs", 1), ("processes", 1)):
+        for name, least in (("seed", 0), ("runs", 1), ("seeds", 1), ("processes", 1)):
             if (value := getattr(self, name)) < least:
                 raise SettingError(
                     f"`{name}` must be a whole number of at least {least}, not {value}"
@@ -69,8 +76,15 @@ class BenchmarkSettings:
 
     @property
     def methods(self) -> MethodSettings:
-        """The default settings of the estimator."""
-        return MethodSettings(JointDiscovery(seed=self.seed), runs=self.runs)
+        """The settings of the estimator, defaults except those given."""
+        model = JointDiscovery(
+            seed=self.seed,
+            solver=self.solver,
+            max_passes=self.max_passes,
+            restarts=self.restarts,
+        )
+        model.check()
+        return MethodSettings(model, runs=self.runs, seeds=self.seeds)
 
 
 @dataclass(frozen=True)
@@ -199,7 +213,7 @@ class Stages:
 
         def compute() -> Evaluation:
             self._report(method)
-            return METHODS[method].run(self.corpus, settings)
+            return METHODS[method].scores(self.corpus, settings)
 
         return cached_scores(path, key, compute, fresh=self._settings.fresh)
 

@@ -56,7 +56,9 @@ TITLE = "Methods compared, from videos to states"
 EXPLANATION = (
     "Precision is the mean over clips and states. Averages are over manipulations; bounds are 95 % "
     "by the bootstrap over clips. Rows c to e and joint_paper label as the paper does, about one "
-    "tracklet per state and clip; the other joint rows label all tracklets that look alike."
+    "tracklet per state and clip; the other joint rows label all tracklets that look alike. The "
+    "gap is the largest duality gap over its objective; the seed spread is the standard deviation "
+    "of the precision (states, action) over seeds, if several were run."
 )
 
 Rows = dict[tuple[str, str], MethodRow]
@@ -140,10 +142,15 @@ def side_table(done: Benchmark, rows: Rows, finds: Side) -> Table:
 
 
 def average_table(rows: Rows) -> Table:
-    """The averages over manipulations with bounds, recall and labels per clip."""
+    """The averages over manipulations with bounds, recall and labels per clip; the largest
+    relative gap, and the spread over seeds of both precisions."""
 
     def bounds(low: float, high: float) -> Cell:
         return None if np.isnan(low) else f"{text(low)} to {text(high)}"
+
+    def spread(states: float, action: float) -> Cell:
+        known = [text(value) for value in (states, action) if not np.isnan(value)]
+        return ", ".join(known) or None
 
     lines = [
         (
@@ -154,11 +161,14 @@ def average_table(rows: Rows) -> Table:
             row.labels_per_clip,
             row.action,
             bounds(row.action_low, row.action_high),
+            row.gap,
+            spread(row.states_spread, row.action_spread),
         )
         for (name, method), row in rows.items()
         if name == AVERAGE
     ]
-    columns = ("method", "states", "95 %", "recall", "labels per clip", "action", "95 %")
+    columns = ("method", "states", "95 %", "recall", "labels per clip", "action", "95 %", "gap",
+               "seed spread")  # fmt: skip
     return Table("Averages", columns, tuple(lines))
 
 

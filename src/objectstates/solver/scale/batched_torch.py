@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from objectstates.solver.oracle import Constraints, Ints
+from objectstates.solver.oracle import TIE, Constraints, Ints
 
 Tensor = Any
 """A torch tensor. Torch is an optional dependency, imported where used."""
@@ -115,18 +115,30 @@ def path_values(costs: Tensor, before: Tensor, blocked: Tensor) -> Tensor:
     return value
 
 
-def cheapest_paths(costs: Tensor, before: Tensor, blocked: Tensor) -> tuple[Tensor, Tensor]:
+def tie_of(costs: Tensor) -> Tensor:
+    """(N,) the difference below which sums of a clip's costs (K, m, N) are equal, as in
+    ``oracle.py``."""
+    torch = _torch()
+    sizes = torch.where(costs.isinf(), 0.0, costs.abs())
+    return TIE * sizes.amax((0, 1)) if sizes.numel() else costs.new_zeros(costs.shape[2])
+
+
+def cheapest_paths(
+    costs: Tensor, before: Tensor, blocked: Tensor, tie: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """The least cost (N,) of a labelling and its path (3, K, m, N); see :func:`path_values`.
 
-    Ties are broken as in ``oracle.py``.
+    Of paths that differ by at most ``tie`` (N,), by default :func:`tie_of`, the one of
+    ``oracle.py`` is taken.
     """
     torch = _torch()
     n_states, longest, n_clips = costs.shape
+    tie = tie_of(costs) if tie is None else tie
     value = path_values(costs, before, blocked)
     reached = value.gather(1, before.expand(n_states + 1, longest, n_clips))
     first, again = reached[:-1] + blocked[1], reached[1:] + blocked[2]
-    taken = torch.minimum(first, again) + costs < value[1:, :-1] + blocked[0]
-    edges = taken * (1 + (again < first).long())  # into V_k[j], (K, m, N)
+    taken = torch.minimum(first, again) + costs < value[1:, :-1] + blocked[0] - tie
+    edges = taken * (1 + (again < first - tie).long())  # into V_k[j], (K, m, N)
     path = torch.zeros((3, *costs.shape), dtype=torch.float64, device=costs.device)
     clips = torch.arange(n_clips, device=costs.device)
     state, end = torch.full_like(clips, n_states), torch.full_like(clips, longest)
@@ -177,17 +189,18 @@ def frank_wolfe_steps(
     costs = weights[0] * batch.linear - batch.pad(scores)
     if distortion is not None:
         costs = costs + weights[1] * distortion
+    tie = tie_of(costs)
     before = labels = labels_of(flow)
     gap_before = costs.new_zeros(())
     for step in range(steps):
         gradient = costs + labels
-        least, target = cheapest_paths(gradient, batch.before, batch.blocked)
+        least, target = cheapest_paths(gradient, batch.before, batch.blocked, tie)
         gap = inner_products(gradient, labels) - least
         gap_before = gap.sum() if step == 0 else gap_before
         if pairwise:
             carries = torch.where(flow > 0, 0.0, float("inf"))
             backwards = torch.where(labels > 0, -gradient, float("inf"))
-            most, source = cheapest_paths(backwards, batch.before, carries)
+            most, source = cheapest_paths(backwards, batch.before, carries, tie)
             slope = least + most
             limit = torch.where(source > target, flow, float("inf")).amin((0, 1, 2))
         else:
@@ -195,7 +208,7 @@ def frank_wolfe_steps(
         change = target - source
         curvature = labels_of(change).square().sum((0, 1))
         size = torch.minimum(-slope / curvature.clamp(min=1e-300), limit)
-        size = torch.where((slope < 0) & (gap > 0), size, 0.0)
+        size = torch.where((slope < 0) & (gap > tie), size, 0.0)
         flow += size * change
         flow[flow < MIN_FLOW] = 0.0
         labels = labels_of(flow)
@@ -235,14 +248,16 @@ def round_jointly(
     torch = _torch()
     (n_chunks, n_clips), z = action.times.shape, torch.zeros_like(action_costs)
     if n_chunks:
-        values = action_costs[0]
+        values, tie = action_costs[0], tie_of(action_costs)
         if len(state.times):  # the recursion for every time of the action, as T N clips
             by_time = misplaced_seconds(state.times.unsqueeze(1), action.times)
             by_time.mul_(coupling).add_(state_costs.unsqueeze(2))  # (2, M, T, N)
             before = state.before.repeat(1, n_chunks)
             least = path_values(by_time.flatten(2), before, state.blocked)[-1, -1]
             values = values + least.view(n_chunks, n_clips)
-        z[0].scatter_(0, values.argmin(0, keepdim=True), 1.0)
+            tie = torch.maximum(tie, tie_of(state_costs))
+        equal = values <= values.amin(0) + tie
+        z[0].scatter_(0, equal.byte().argmax(0, keepdim=True), 1.0)  # the first of equal ones
     if not len(state.times):
         return z, torch.zeros_like(state_costs)
     coupled = state_costs + coupling * state_distortion(state, action, z)

@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
+from objectstates.solver.oracle import TIE
 from objectstates.solver.scale import batched_torch
 from objectstates.solver.scale.batched_torch import MIN_FLOW, ClipBatch
 
@@ -20,6 +21,7 @@ _LANES = 32  # clips per program of the steps: one warp, one clip a thread
 _BLOCK = 128  # clips per program of the distortion
 _INF = tl.constexpr(float("inf"))
 _MIN_FLOW = tl.constexpr(MIN_FLOW)
+_TIE = tl.constexpr(TIE)
 
 
 # --- products with factor rows: bound by memory bandwidth, summed in float64 ----------------------
@@ -184,28 +186,27 @@ def action_distortion(state: ClipBatch, action: ClipBatch, y: Any) -> Any:
 
 
 @triton.jit
-def _relax(reached, same, cost, skip, ONE: tl.constexpr):
-    """One position of ``batched_torch.path_values``: the value, and the kind of edge taken."""
+def _relax(reached, same, cost, skip, tie, ONE: tl.constexpr):
+    """One position of ``batched_torch.cheapest_paths``: the value, and the kind of edge taken."""
     if ONE:
         taken, kind = reached + cost, 1
     else:
-        again = same < reached
-        taken = tl.where(again, same, reached) + cost
-        kind = tl.where(again, 2, 1)
-    better = taken < skip
-    return tl.where(better, taken, skip), tl.where(better, kind, 0).to(tl.int8)
+        taken = tl.minimum(same, reached) + cost
+        kind = tl.where(same < reached - tie, 2, 1)
+    better = taken < skip - tie
+    return tl.minimum(taken, skip), tl.where(better, kind, 0).to(tl.int8)
 
 
 @triton.jit
-def _relax_in_flow(reached, same, cost, skip, first_flow, again_flow, skip_flow):
+def _relax_in_flow(reached, same, cost, skip, tie, first_flow, again_flow, skip_flow):
     """The same along edges with positive flow."""
     first = tl.where(first_flow > 0.0, reached, _INF)
     again = tl.where(again_flow > 0.0, same, _INF)
     skipped = tl.where(skip_flow > 0.0, skip, _INF)
     taken = tl.minimum(first, again) + cost
-    better = taken < skipped
-    kind = tl.where(again < first, 2, 1)
-    return tl.where(better, taken, skipped), tl.where(better, kind, 0).to(tl.int8)
+    better = taken < skipped - tie
+    kind = tl.where(again < first - tie, 2, 1)
+    return tl.minimum(taken, skipped), tl.where(better, kind, 0).to(tl.int8)
 
 
 # One kernel for all steps, and so a long one: launches and global barriers between its phases would
@@ -231,6 +232,7 @@ def _steps_kernel(  # noqa: C901, PLR0912, PLR0915
     for number in tl.static_range(2 * K):
         tl.store(value + number * level + lane, never, mask=real)
     weight, distortion_weight = tl.load(weights), tl.load(weights + 1)
+    tie = nothing
     for j in range(longest):
         at = j * n_clips + lane
         row = tl.load(rows + at, mask=real, other=n_rows)
@@ -243,6 +245,7 @@ def _steps_kernel(  # noqa: C901, PLR0912, PLR0915
                 )
             cost -= tl.load(scores + row * K + state, mask=there, other=0.0)
             tl.store(costs + state * plane + at, cost, mask=real)
+            tie = tl.maximum(tie, tl.where(tl.abs(cost) < _INF, _TIE * tl.abs(cost), 0.0))
             y = tl.load(flow + (K + state) * plane + at, mask=real, other=0.0)
             y += tl.load(flow + (2 * K + state) * plane + at, mask=real, other=0.0)
             tl.store(changes + row * K + state, -y, mask=there)
@@ -294,23 +297,23 @@ def _steps_kernel(  # noqa: C901, PLR0912, PLR0915
                     skip2_next = tl.load(flow + plane + then, mask=more, other=0.0)
             here += tl.where(y > 0.0, g * y, 0.0)
             square += y * y
-            v1, move = _relax(nothing, p1, g, v1, ONE)
+            v1, move = _relax(nothing, p1, g, v1, tie, ONE)
             tl.store(value + then, v1, mask=real)
             tl.store(edges + at, move, mask=real)
             if PAIRWISE:
                 back = tl.where(y > 0.0, -g, _INF)
-                w1, move = _relax_in_flow(nothing, q1, back, w1, first, again, skip)
+                w1, move = _relax_in_flow(nothing, q1, back, w1, tie, first, again, skip)
                 tl.store(value + K * level + then, w1, mask=real)
                 tl.store(edges + (K + 1) * plane + at, move, mask=real)
             if K == 2:
                 here += tl.where(y2 > 0.0, g2 * y2, 0.0)
                 square += y2 * y2
-                v2, move = _relax(p1, p2, g2, v2, ONE)
+                v2, move = _relax(p1, p2, g2, v2, tie, ONE)
                 tl.store(value + level + then, v2, mask=real)
                 tl.store(edges + plane + at, move, mask=real)
                 if PAIRWISE:
                     back = tl.where(y2 > 0.0, -g2, _INF)
-                    w2, move = _relax_in_flow(q1, q2, back, w2, first2, again2, skip2)
+                    w2, move = _relax_in_flow(q1, q2, back, w2, tie, first2, again2, skip2)
                     tl.store(value + (K + 1) * level + then, w2, mask=real)
                     tl.store(edges + (K + 2) * plane + at, move, mask=real)
         least, most = v1, w1
@@ -363,7 +366,7 @@ def _steps_kernel(  # noqa: C901, PLR0912, PLR0915
             curvature += square
             limit = nothing + 1.0
         size = tl.minimum(-slope / tl.maximum(curvature, 1e-300), limit)
-        size = tl.where((slope < 0.0) & (gap > 0.0), size, 0.0)
+        size = tl.where((slope < 0.0) & (gap > tie), size, 0.0)
         for j in range(longest):
             at = j * n_clips + lane
             edge = tl.load(edges + K * plane + at, mask=real, other=-1).to(tl.int32)
