@@ -18,8 +18,9 @@ without learning, and in any scene:
 
 Changes of exposure are removed from each frame first, and the camera's motion before that
 (``aligned_frames.py``). A cut is no change: each shot of a clip is examined by itself, and counts
-less the shorter it is, since less is known to last. The constants were chosen on simulated training clips, whole and cut short
-at either end, and on 41 real clips with times by eye: docs/evaluation.md.
+less the shorter it is, since less is known to last. The constants were chosen on simulated training
+clips, whole and cut short at either end, and on 41 real clips with times by eye:
+docs/evaluation.md.
 """
 
 from __future__ import annotations
