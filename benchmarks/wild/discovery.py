@@ -130,7 +130,10 @@ def write_retrieved(
     by_name = {video.name: video for video in videos}
     for clip in clips:
         video, path = by_name[clip.narration.name], folder / f"{_name(clip)}.mp4"
-        write_span(video, clip.start, clip.end, path)
+        if not path.exists():
+            partial = path.with_suffix(".part.mp4")
+            write_span(video, clip.start, clip.end, partial)
+            partial.replace(path)
         truth = span_truth(video, task, clip.start, clip.end)
         if truth is not None:
             (folder / f"{_name(clip)}.json").write_text(json.dumps(truth))
@@ -142,7 +145,7 @@ def make_corpus(
     """Ingest and label. In wrong clips, and outside the object's shot, all labels are negative."""
     spans = [ClipSpan(name, folder / f"{name}.mp4") for name in names]
     settings = IngestSettings(detector=f"fewshot:{detector}")
-    corpus, _ = ingest(spans, settings, processes=processes)
+    corpus, _ = ingest(spans, settings, cache=folder.parent / "cache", processes=processes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownClipWarning)
         corpus = label_corpus(corpus, read_truth(folder))
@@ -179,7 +182,7 @@ def clips_by_task(folder: Path, targets: Sequence[str]) -> dict[str, list[Path]]
 def prepare(
     folder: Path, task: str, videos: Sequence[LongVideo], seed: int, work: Path, processes: int
 ) -> tuple[RetrievedSets, Corpus]:
-    """All steps up to the corpus, which is cached in ``work``."""
+    """All steps up to the corpus, which is cached in ``work``; an interrupted run resumes."""
     place = work / f"{task}-{seed}"
     place.mkdir(parents=True, exist_ok=True)
     detector = work / f"{task}.npz"

@@ -75,7 +75,9 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     assert all(seconds >= 0 for seconds in header["seconds"].values())
     clips = pq.read_table(tmp_path / "r" / "clips.parquet").to_pydict()
     assert list(clips) == ["clip", "action_chunk", "action_time", "action_start", "action_end",
-                           "action_score", "confidence"]  # fmt: skip
+                           "action_score", "confidence", "action_confidence",
+                           "state_1_confidence", "state_2_confidence"]  # fmt: skip
+    assert header["verdict"]["action"] in ("found", "doubtful", "not_found")
     assert clips["clip"] == list(corpus.clip_ids)
     for n, (chunk, time) in enumerate(
         zip(clips["action_chunk"], clips["action_time"], strict=True)

@@ -94,6 +94,13 @@ def test_the_same_clip_gives_the_same_boxes(tmp_path: Path):
     assert MotionDetector(3).fingerprint != MotionDetector().fingerprint
 
 
+def test_other_shots_get_no_boxes(tmp_path: Path):
+    other = [255 - image[::-1, :, [1, 2, 0]] // 2 for image in scene(moves=False)[:20]]
+    path = write_video(tmp_path / "v.mp4", [*other, *scene()], fps=10)
+    for time, found in detections(path):
+        assert (len(found) > 0) == (time > 1.99)
+
+
 def test_only_the_clip_is_watched(tmp_path: Path):
     """In the part of the video in which nothing moves, nothing tells of the rest."""
     path = write_video(tmp_path / "v.mp4", scene(moves=False) + scene(), fps=10)

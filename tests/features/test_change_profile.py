@@ -68,6 +68,19 @@ def test_without_a_change_there_is_none(seen, options):
     assert seen(change=None, **options).curve.sum() < 0.05 * lasting
 
 
+def test_a_cut_is_no_change_and_a_short_shot_counts_less(tmp_path):
+    shot = film(seconds=4.0, change=2.0)
+    other = [255 - frame[::-1, :, [1, 2, 0]] // 2 for frame in film(seconds=2.0, change=1.0)]
+    path = write_video(tmp_path / "cut.mp4", [*other, *shot], fps=FPS, options={"crf": "18"})
+    found = clip_change(path, None, None)
+    at_cut = np.abs(found.times - 2.0) < 0.5
+    assert found.curve[at_cut].sum() < 0.05 * found.curve.sum()
+    assert found.times[found.curve.argmax()] == pytest.approx(4.0, abs=1.5 / FPS)
+    assert 0 < found.curve[found.times < 2.0].sum() < 0.5 * found.curve.sum()
+    assert (found.shown == (found.times > 1.99)).all(), "pictures are of the second shot"
+    assert len(found.times) == len(found.curve) == len(found.motion) == len(found.cameras)
+
+
 def test_a_video_that_is_replaced_is_read_again(tmp_path):
     path = tmp_path / "film.mp4"
     totals = []
@@ -114,6 +127,7 @@ def change(
         curve=curve.astype(np.float32),
         possible=amount.astype(np.float32),
         motion=(np.zeros(len(times)) if motion is None else motion).astype(np.float32),
+        shown=np.ones(len(times), bool),
     )
 
 

@@ -1,12 +1,14 @@
 """The frames of a clip at low resolution, aligned: as a camera at rest would have seen them.
 
-All frames are warped to the middle frame. The camera is estimated at a few key frames per second
+A clip is divided at its cuts (``shots.py``), since nothing can be aligned across a cut. All frames
+of a shot are warped to its middle frame. The camera is estimated at a few key frames per second
 and interpolated between them: it sways slowly, and consecutive frames differ by less than the error
 of an estimate.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.features.flow import estimate_camera
+from objectstates.features.shots import find_cuts
 from objectstates.video.reader import Image, probe, read_frames
 
 Floats = npt.NDArray[np.float64]
@@ -34,7 +37,7 @@ STILL = 0.25  # pixels; a camera that moves less than this is taken to be at res
 
 @dataclass(frozen=True, eq=False)
 class AlignedFrames:
-    """The frames of a clip in the coordinates of its middle frame.
+    """The frames of a shot in the coordinates of its middle frame.
 
     times : (n,) seconds of the video.
     period : seconds between two frames.
@@ -52,8 +55,8 @@ class AlignedFrames:
 
 def read_aligned(
     path: str | Path, start: float | None, end: float | None, *, image_fps: float = 25.0
-) -> AlignedFrames:
-    """Read and align the frames of ``[start, end)`` seconds of a video."""
+) -> list[AlignedFrames]:
+    """Read ``[start, end)`` seconds of a video, and align the frames of each shot."""
     info = probe(path, image_fps=image_fps)
     seconds = max((end or info.duration) - (start or 0.0), 1e-3)
     fps = min(FPS, MAX_FRAMES / seconds)
@@ -63,11 +66,20 @@ def read_aligned(
     images = [frame.image for frame in frames]
     del frames
     period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
-    cameras = _cameras(images, times)
-    aligned = np.empty((len(images), *images[0].shape), np.uint8)
-    for k, camera in enumerate(cameras):
-        aligned[k], images[k] = _aligned(images[k], camera), images[k][:0]  # one copy in memory
-    return AlignedFrames(times, period, aligned, cameras, scale)
+    edges = [0, *find_cuts(images), len(images)]
+    return [_align(images, times, period, scale, a, b) for a, b in itertools.pairwise(edges)]
+
+
+def _align(
+    images: list[Image], times: Floats, period: float, scale: float, first: int, last: int
+) -> AlignedFrames:
+    """The shot of the frames ``[first, last)``, which are removed from ``images``."""
+    cameras = _cameras(images[first:last], times[first:last])
+    aligned = np.empty((last - first, *images[first].shape), np.uint8)
+    for k, camera in enumerate(cameras, first):
+        # one copy in memory
+        aligned[k - first], images[k] = _aligned(images[k], camera), images[k][:0]
+    return AlignedFrames(times[first:last], period, aligned, cameras, scale)
 
 
 def _cameras(images: Sequence[Image], times: Floats) -> Floats:

@@ -17,13 +17,16 @@ without learning, and in any scene:
   do not: in a slow action their number depends on texture, and on what the hand hides.
 
 Changes of exposure are removed from each frame first, and the camera's motion before that
-(``aligned_frames.py``). The constants were chosen on simulated training clips, whole and cut short
-at either end, and on 41 real clips with times by eye: docs/evaluation.md.
+(``aligned_frames.py``). A cut is no change: each shot of a clip is examined by itself, and counts
+less the shorter it is, since less is known to last. The constants were chosen on simulated training
+clips, whole and cut short at either end, and on 41 real clips with times by eye:
+docs/evaluation.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -41,7 +44,7 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-VERSION = 2  # of profiles, part of cache keys: raise it when their content may change
+VERSION = 3  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.25  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
@@ -51,12 +54,15 @@ TIE = 0.5  # frames; steps that divide a pixel's frames as well as the best to t
 GROUP_SECONDS = 0.25  # pixels that step within this time may form a group
 GROUP_AMOUNT = 0.1  # the least amount of a pixel in a group
 GROUP_PIXELS = 4  # of the smallest group
+SHOT_POWER = 2  # of a shot's share of the frames: its weight
 AT_BORDER = 0.1  # factor on groups that touch the border
 
 
 @dataclass(frozen=True, eq=False)
 class ClipChange:
     """What changed in a clip, in the coordinates of its middle frame at (h, w) pixels.
+
+    Of a clip with cuts, pictures are of one shot, and the middle frame is that shot's.
 
     times : (n,) seconds of the frames.
     cameras : (n, 3, 3) homographies from the middle frame's pixels to each frame's.
@@ -68,6 +74,7 @@ class ClipChange:
         also shows what is hidden for long, and small things.
     motion : (n,) distance in picture widths by which the changed pixels moved since the frame
         before, together.
+    shown : (n,) whether a frame is of the shot that all pictures are of.
     scale : pixels of the video per pixel.
     """
 
@@ -81,6 +88,7 @@ class ClipChange:
     curve: Floats32
     possible: Floats32
     motion: Floats32
+    shown: npt.NDArray[np.bool_]
     scale: float = 1.0
 
 
@@ -99,7 +107,8 @@ def clip_change(
 def _last_change(
     path: str, _modified: int, start: float | None, end: float | None, image_fps: float
 ) -> ClipChange:
-    return find_change(read_aligned(path, start, end, image_fps=image_fps or 25.0))
+    shots = read_aligned(path, start, end, image_fps=image_fps or 25.0)
+    return join_shots([find_change(shot) for shot in shots])
 
 
 def _modified(path: Path) -> int:
@@ -111,8 +120,34 @@ def _modified(path: Path) -> int:
         return 0  # reading it reports why
 
 
+def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
+    """The change of a clip of several shots: curves and motion of all of them, by their weights.
+
+    All pictures are those of the shot with the most change, by weight. Other shots show other
+    places.
+    """
+    if len(shots) == 1:
+        return shots[0]
+    times = np.concatenate([shot.times for shot in shots])
+    weights = [(len(shot.times) / len(times)) ** SHOT_POWER for shot in shots]
+    curves = [np.float32(w) * shot.curve for w, shot in zip(weights, shots, strict=True)]
+    motions = [np.float32(w) * shot.motion for w, shot in zip(weights, shots, strict=True)]
+    main = shots[int(np.argmax([curve.sum() for curve in curves]))]
+    inside = (times >= main.times[0]) & (times <= main.times[-1])
+    cameras = np.tile(np.eye(3), (len(times), 1, 1))
+    cameras[inside] = main.cameras
+    return replace(
+        main,
+        times=times,
+        cameras=cameras,
+        curve=np.concatenate(curves),
+        motion=np.concatenate(motions),
+        shown=inside,
+    )
+
+
 def find_change(frames: AlignedFrames) -> ClipChange:
-    """What changes for good in aligned frames."""
+    """What changes for good in the aligned frames of a shot."""
     count, height, width = frames.images.shape[:3]
     images, exposure = frames.images, _exposure(frames.images)
     n_end = max(1, round(END_SHARE * count))
@@ -139,6 +174,7 @@ def find_change(frames: AlignedFrames) -> ClipChange:
         curve=curve,
         possible=possible,
         motion=region_motion(images, exposure, amount),
+        shown=np.ones(count, bool),
         scale=frames.scale,
     )
 
