@@ -58,11 +58,17 @@ def fit(
     ] = "block",
     tol: Annotated[float, flag("Stop at this relative duality gap ...")] = 0.01,
     max_passes: Annotated[int, flag("... or after this many passes.")] = 500,
-    restarts: Annotated[int, flag("Runs from different random labels; the best is kept.")] = 1,
+    restarts: Annotated[
+        int, flag("Runs from different random labels; the most typical is kept.")
+    ] = 1,
     seed: Seed = 0,
     reduce: Annotated[
         int | None, flag("Reduce features to this many principal directions.")
     ] = None,
+    verdict: Annotated[
+        bool,
+        flag("Judge the result, by fits to parts of the clips.", "--verdict/--no-verdict"),
+    ] = True,
     corrections: Annotated[
         Path | None, flag("CSV file with what you know of some clips: see docs/corrections.md.")
     ] = None,

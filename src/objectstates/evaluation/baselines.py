@@ -58,8 +58,8 @@ class MethodSettings:
                 raise SettingError(f"`{name}` must be a whole number of at least 1, not {value}")
 
     def discovery(self, **changes: Any) -> JointDiscovery:
-        """A discovery with these settings, some of them changed."""
-        return JointDiscovery(**{**self.model.get_params(), **changes})
+        """A discovery with these settings, some of them changed; the truth judges it."""
+        return JointDiscovery(**{**self.model.get_params(), "verdict": False, **changes})
 
     def as_dict(self) -> dict[str, Any]:
         """All values, as part of the key of a cached score."""
