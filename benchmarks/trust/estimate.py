@@ -13,24 +13,27 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.trust.judging import Outcome
-from objectstates.discovery.verdict import Weights
+from objectstates.discovery.verdict import FEWEST, Weights
 
 INVERSE_RIDGE = 1.0
-ACTION = ("cues_all", "smoothness_all", "room_all", "amount_all", "cues", "room", "amount")
+ACTION = ("cues_all", "smoothness_all", "room_all", "quiet_all", "cues", "room", "amount")
 STATES = ("action", "same_all", "order_all")
 """Chosen by the scores of manipulations left out. Replication of the action with the profile,
 boxes on the change (``cover_all``) and the states' deviations per clip did not raise them."""
 
 
 def estimate(outcomes: Sequence[Outcome]) -> tuple[Weights, Weights]:
-    """The weights of the action, and those of the states, which depend on them."""
+    """The weights of the action, and those of the states, which depend on them.
+
+    Corpora of too few clips, which are never found, do not count.
+    """
+    outcomes = [one for one in outcomes if one.evidence.n_learned >= FEWEST]
     action = _fit(ACTION, [(o.action_evidence, o.action_truth) for o in outcomes])
     of_states = []
     for outcome in outcomes:
         chance = action.chance(outcome.action_evidence)
         for k in (0, 1):
-            evidence = outcome.state_evidence[k]
-            rows = {**evidence, "action": chance, "action_all": np.full(len(chance), chance.mean())}
+            rows = {**outcome.state_evidence[k], "action": chance}
             of_states.append((rows, outcome.state_truth[:, k]))
     return action, _fit(STATES, of_states)
 

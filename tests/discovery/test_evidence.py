@@ -65,8 +65,9 @@ def test_clips_that_change_far_less_stand_out(corpus, found):
     action = evidence_of(uneven, found).action
     assert (action["amount"][:6] > 0).all()
     assert (action["amount"][6:] < -1).all()
+    assert action["quiet_all"][0] == 0.25
     even = evidence_of(changing(corpus, found, [1e-3] * 8), found).action
-    assert even["amount_all"][0] == 0  # how much it is does not matter, if it is alike
+    assert even["quiet_all"][0] == 0  # how much it is does not matter, if it is alike
 
 
 def test_an_action_at_the_end_has_no_room(corpus, found):

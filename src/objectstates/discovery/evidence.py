@@ -21,6 +21,7 @@ from objectstates.discovery.replication import Discover, Predict, Replication, r
 ROOM = 2.0  # seconds before and after the action; more makes no difference
 LEAST = 1e-6  # share of the picture; keeps logarithms finite
 LEAST_AMOUNT = -1.5  # a thirtieth of the usual change is nothing
+QUIET = np.log10(0.5)  # in clips with less of the usual change, something else may happen
 USUAL_COVER = 0.2  # of boxes that tell nothing: those of the change itself, or without a profile
 
 
@@ -63,7 +64,7 @@ def _action_evidence(
         "cues_all": _all(_above_chance(*cues, learned), action),
         "smoothness_all": _all(mean_known(_smoothness(corpus, found)[learned]), action),
         "room_all": _all(mean_known(room[learned]), action),
-        "amount_all": _all(mean_known(amount[learned]), action),
+        "quiet_all": _all(float((amount[learned] < QUIET).mean()), action),
         "cues": _deviation(cues[0], learned),
         "room": _deviation(room, learned),
         "amount": _deviation(amount, learned),
@@ -99,7 +100,7 @@ def _measures(
             "cues_chance": mean_known(again.cues_chance[learned]),
             "smoothness": float(action["smoothness_all"][0]),
             "room": float(action["room_all"][0]),
-            "amount": float(action["amount_all"][0]),
+            "quiet": float(action["quiet_all"][0]),
         }
     if states is not None:
         values |= {
