@@ -48,7 +48,9 @@ ACTION = Weights(
         "amount": 0.455,
     },
 )
-STATES = Weights(-7.36, {"action": 3.175, "same_all": 5.557, "order_all": 1.823})
+STATES = Weights(
+    -9.033, {"action": 2.645, "same_all": 4.934, "order_all": 3.63, "cover_all": 4.157}
+)
 USUAL = {"cues_all": 0.58, "smoothness_all": 0.83, "room_all": 0.87, "quiet_all": 0.08}
 """Evidence of corpora with right answers; what lacks most of it explains a verdict."""
 
