@@ -141,11 +141,15 @@ def test_rows_are_filled_when_they_are_scrolled_near(js: Script, driver: Any) ->
 
 
 def test_rows_sort_and_filter(js: Script) -> None:
-    confidence = js("[...document.querySelectorAll('.clip .num')].map(x => +x.textContent)")
+    confidence = js(
+        "[...document.querySelectorAll('.clip .num')].map(x => parseFloat(x.textContent))"
+    )
     assert confidence == sorted(confidence, reverse=True)
     set_control(js, "sort", "unsure")
     assert shown(js)[0] == list(reversed(shown(js)))[-1]
-    backwards = js("[...document.querySelectorAll('.clip .num')].map(x => +x.textContent)")
+    backwards = js(
+        "[...document.querySelectorAll('.clip .num')].map(x => parseFloat(x.textContent))"
+    )
     assert backwards == sorted(confidence)
     set_control(js, "sort", "name")
     assert shown(js).index(5) < shown(js).index(4), "clip 9 comes before clip 10"
