@@ -54,8 +54,11 @@ def test_a_reversed_clip_has_its_states_exchanged(corpus):
 
 def test_a_corpus_is_judged_by_its_truth(corpus):
     judged = outcome(Judged("synthetic", "given", corpus, True))
+    hopeless = outcome(Judged("synthetic", "shuffled given", corpus, True))
+    assert judged is not None
+    assert hopeless is not None
     assert judged.action_truth.mean() > 0.5
-    assert not outcome(Judged("synthetic", "shuffled given", corpus, True)).action_truth.any()
+    assert not hopeless.action_truth.any()
     assert len(answers([judged], "action")[0].chance) == 6
     assert len(answers([judged], "states")[0].chance) == 12
 

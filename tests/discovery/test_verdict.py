@@ -19,6 +19,17 @@ def judged(clear):
     return JointDiscovery().fit(clear).result_
 
 
+def verdict_of(corpus, **settings):
+    verdict = JointDiscovery(**settings).fit(corpus).result_.verdict
+    assert verdict is not None
+    return verdict
+
+
+def chances_of(result):
+    assert result.confidences is not None
+    return result.confidences
+
+
 def noise(corpus, seed=0):
     rng = np.random.default_rng(seed)
     return corpus.with_features(
@@ -39,7 +50,7 @@ def test_a_clear_corpus_is_found(judged):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_is_not_found(clear, seed):
-    verdict = JointDiscovery().fit(noise(clear, seed)).result_.verdict
+    verdict = verdict_of(noise(clear, seed))
     assert verdict.action == "not_found"
     assert verdict.states == "not_found"
     assert verdict.remedy
@@ -48,7 +59,7 @@ def test_noise_is_not_found(clear, seed):
 
 def test_few_clips_are_never_found():
     for n_clips in range(1, FEWEST):
-        verdict = JointDiscovery().fit(synthetic_corpus(n_clips=n_clips, seed=0)).result_.verdict
+        verdict = verdict_of(synthetic_corpus(n_clips=n_clips, seed=0))
         assert "found" not in verdict.findings
         assert verdict.topic == "few-clips"
 
@@ -68,30 +79,33 @@ def test_labels_do_not_depend_on_the_verdict(clear, judged):
 @pytest.mark.parametrize("target", ["state", "action"])
 def test_only_what_was_sought_is_judged(clear, target):
     result = JointDiscovery(target=target).fit(clear).result_
-    assert (result.verdict.action is None) == (target == "state")
-    assert (result.verdict.states is None) == (target == "action")
-    assert np.isnan(result.confidences[:, 0]).all() == (target == "state")
-    assert result.verdict.why.endswith(".")
+    verdict = result.verdict
+    assert verdict is not None
+    assert (verdict.action is None) == (target == "state")
+    assert (verdict.states is None) == (target == "action")
+    assert np.isnan(chances_of(result)[:, 0]).all() == (target == "state")
+    assert verdict.why.endswith(".")
 
 
 def test_it_is_saved_with_the_result(tmp_path, judged):
     judged.save(tmp_path / "result")
     again = Result.load(tmp_path / "result")
     assert again.verdict == judged.verdict
-    np.testing.assert_array_equal(again.confidences, judged.confidences)
+    np.testing.assert_array_equal(chances_of(again), chances_of(judged))
 
 
 def test_out_of_core_gives_a_verdict_too(tmp_path, clear, judged):
     clear.save(tmp_path / "corpus")
     result = JointDiscovery().fit_folder(tmp_path / "corpus").result_
+    assert result.verdict is not None
     assert result.verdict.action == judged.verdict.action
-    assert result.confidences.shape == (16, 3)
+    assert chances_of(result).shape == (16, 3)
 
 
 def test_clips_beyond_the_sample_get_the_mean(tmp_path, clear, monkeypatch):
     monkeypatch.setattr("objectstates.discovery.estimator.SAMPLE", 10)
     clear.save(tmp_path / "corpus")
-    chances = JointDiscovery().fit_folder(tmp_path / "corpus").result_.confidences
+    chances = chances_of(JointDiscovery().fit_folder(tmp_path / "corpus").result_)
     sample = np.sort(np.random.default_rng(0).permutation(16)[:10])
     others = np.setdiff1d(np.arange(16), sample)
     np.testing.assert_allclose(chances[others], np.tile(chances[sample].mean(axis=0), (6, 1)))
@@ -101,14 +115,14 @@ def test_a_time_that_a_person_stated_is_certain(clear):
     clip = clear.clip_ids[0]
     row = Correction(clip, "action", 1.0, 4.0, "", 2)
     result = JointDiscovery().fit(clear, corrections=[row]).result_
-    assert result.confidences[0, 0] == 1
-    assert (result.confidences[1:, 0] < 1).all()
+    assert chances_of(result)[0, 0] == 1
+    assert (chances_of(result)[1:, 0] < 1).all()
 
 
 def test_outliers_are_judged_with_the_others(clear):
     result = JointDiscovery(reject="auto").fit(clear).result_
     assert result.verdict is not None
-    assert not np.isnan(result.confidences).any()
+    assert not np.isnan(chances_of(result)).any()
 
 
 def test_findings_follow_from_what_to_expect():
@@ -171,14 +185,13 @@ def test_wrong_boxes_are_named():
 def test_the_same_seed_gives_the_same_verdict(clear, judged):
     again = JointDiscovery().fit(clear).result_
     assert again.verdict == judged.verdict
-    np.testing.assert_array_equal(again.confidences, judged.confidences)
+    np.testing.assert_array_equal(chances_of(again), chances_of(judged))
 
 
 def test_half_a_corpus_of_noise_is_not_found(clear):
     noisy = noise(clear)
     clips = [noisy[n] if n % 2 else clear[n] for n in range(len(clear))]
-    result = JointDiscovery().fit(Corpus.from_clips(clips)).result_
-    assert result.verdict.worst != "found"
+    assert verdict_of(Corpus.from_clips(clips)).worst != "found"
 
 
 def test_reported_numbers_are_rounded_chances(judged):
