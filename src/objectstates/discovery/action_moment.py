@@ -17,7 +17,7 @@ from objectstates.data.corpus import Array
 # of 4 to 6 is equal; on real clips 6 is best.
 SMOOTHING = 0.4  # chunks; standard deviation, for the moment: single bins are noisy
 EXTENT_SMOOTHING = 0.8  # chunks, for the extent: it goes on through short pauses
-REACH = 6.0  # chunks on either side of the action's chunk in which the moment is sought
+REACH = 4.0  # chunks on either side of the action's chunk in which the moment is sought
 EXTENT = 0.2  # of the curve's largest height within reach: the change goes on while it is above
 LEAST_SHARE = 0.1  # of the clip's whole change that must lie within reach
 
