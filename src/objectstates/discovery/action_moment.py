@@ -1,8 +1,10 @@
 """The moment and the extent of an action, from the change profile of its clip.
 
-The solver finds the action's chunk. The profile (``features/change_profile.py``) tells when the
-picture changes for good near that chunk: its curve how long the change lasts, its motion at which
-frame it is fastest.
+The solver finds the action's chunk. The profile (``features/change_profile.py``) tells to a frame
+when the picture changes for good near that chunk, and how long the change lasts.
+
+The moment is that of the curve's peak. That of the fastest motion of the changed places is nearer
+to the fastest change of slow motions, but when a thing is carried it is the carrying, not the lift.
 """
 
 from __future__ import annotations
@@ -13,11 +15,10 @@ from scipy.ndimage import gaussian_filter1d
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array
 
-# Chosen by distance and overlap with the true action on simulated training clips. On these a reach
-# of 4 to 6 is equal; on real clips 6 is best.
+# Chosen by distance and overlap with the true action on simulated training clips.
 SMOOTHING = 0.4  # chunks; standard deviation, for the moment: single bins are noisy
 EXTENT_SMOOTHING = 0.8  # chunks, for the extent: it goes on through short pauses
-REACH = 4.0  # chunks on either side of the action's chunk in which the moment is sought
+REACH = 1.5  # chunks on either side of the action's chunk in which the moment is sought
 EXTENT = 0.2  # of the curve's largest height within reach: the change goes on while it is above
 LEAST_SHARE = 0.1  # of the clip's whole change that must lie within reach
 
@@ -25,7 +26,7 @@ LEAST_SHARE = 0.1  # of the clip's whole change that must lie within reach
 def moment_and_extent(
     profile: ChangeProfile, start: float, end: float
 ) -> tuple[float, tuple[float, float]] | None:
-    """When the change near the chunk ``[start, end)`` is fastest, and from when to when it lasts.
+    """When the change near the chunk ``[start, end)`` is greatest, and from when to when it lasts.
 
     All in seconds of the video. None where little changes near the chunk.
     """
@@ -37,26 +38,22 @@ def moment_and_extent(
     bins = length / profile.step
     height = smoothed(profile.curve, EXTENT_SMOOTHING * bins)
     changes = height >= EXTENT * height[near].max()
-    fastest = fastest_bin(profile, near & changes, length)
-    first, last = fastest, fastest
+    peak = peak_bin(profile, near & changes, length)
+    first, last = peak, peak
     while first > 0 and changes[first - 1]:
         first -= 1
     while last + 1 < len(changes) and changes[last + 1]:
         last += 1
     half = profile.step / 2
-    return float(times[fastest]), (float(times[first] - half), float(times[last] + half))
+    return float(times[peak]), (float(times[first] - half), float(times[last] + half))
 
 
-def fastest_bin(profile: ChangeProfile, considered: Array, length: float) -> int:
-    """The bin, of those ``considered`` (n,), in which the changed places move fastest.
+def peak_bin(profile: ChangeProfile, considered: Array, length: float) -> int:
+    """The bin, of those ``considered`` (n,), in which most of the picture changes.
 
-    Where nothing is known to move, that in which most pixels change.
     length : seconds of a chunk.
     """
-    speed = profile.curve
-    if profile.motion is not None and profile.motion[considered].any():
-        speed = profile.motion
-    height = smoothed(speed, SMOOTHING * length / profile.step)
+    height = smoothed(profile.curve, SMOOTHING * length / profile.step)
     return int(np.where(considered, height, -1.0).argmax())
 
 

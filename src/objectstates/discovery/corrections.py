@@ -22,7 +22,7 @@ from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import LEAVES_OUT, Correction, by_clip, check_clips
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result, SkippedClip
-from objectstates.discovery.action_moment import fastest_bin
+from objectstates.discovery.action_moment import peak_bin
 
 MOSTLY = 0.5  # of a tracklet's length: it then lies within an interval
 REQUIRED = 100.0  # score of a tracklet that must be labelled: more than all penalties together
@@ -333,7 +333,7 @@ def _greatest_change(
         return None
     rows = corpus.chunk_rows(n)
     chunk = float(corpus.chunks.end[rows[0]] - corpus.chunks.start[rows[0]])
-    return float(times[fastest_bin(change, near, chunk)])
+    return float(times[peak_bin(change, near, chunk)])
 
 
 def with_seen_states(corpus: Corpus, bounds: Bounds, worth: Array) -> Array:
