@@ -31,10 +31,8 @@ def estimate(outcomes: Sequence[Outcome]) -> tuple[Weights, Weights]:
     action = _fit(ACTION, [(o.action_evidence, o.action_truth) for o in outcomes])
     of_states = []
     for outcome in outcomes:
-        chance = action.chance(outcome.action_evidence)
-        for k in (0, 1):
-            rows = {**outcome.state_evidence[k], "action": chance}
-            of_states.append((rows, outcome.state_truth[:, k]))
+        rows = {**outcome.state_evidence, "action": action.chance(outcome.action_evidence)}
+        of_states += [(rows, truth) for truth in outcome.state_truth.T]
     return action, _fit(STATES, of_states)
 
 

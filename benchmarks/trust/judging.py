@@ -47,7 +47,7 @@ class Outcome:
         return self.evidence.action
 
     @property
-    def state_evidence(self) -> Sequence[Mapping[str, np.ndarray]]:
+    def state_evidence(self) -> Mapping[str, np.ndarray]:
         assert self.evidence.states is not None
         return self.evidence.states
 

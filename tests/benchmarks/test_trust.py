@@ -69,7 +69,7 @@ def made_up(right, seed):
     level = 0.9 if right else 0.1
     action = {name: np.full(8, level) + rng.normal(0, 0.1) for name in ACTION}
     states = {name: np.full(8, level) + rng.normal(0, 0.1) for name in STATES if name != "action"}
-    evidence = Evidence(action, (states, states), {"clips": 8.0}, 8)
+    evidence = Evidence(action, states, {"clips": 8.0}, 8)
     truth = np.full(8, float(right))
     return Outcome(f"m{seed % 4}", "given", True, evidence, truth, np.stack([truth, truth], 1))
 

@@ -36,7 +36,7 @@ def profile(**changes):
     """Five bins from 10 s on, and a picture of two by three pixels."""
     curve = np.array([0.0, 0.25, 0.5, 0.0, 0.0], np.float32)
     where = np.array([[0, 10, 255], [0, 0, 128]], np.uint8)
-    return replace(ChangeProfile(10.0, 0.4, curve, where, curve / np.float32(4)), **changes)
+    return replace(ChangeProfile(10.0, 0.4, curve, where, 106.5), **changes)
 
 
 def plain_clips():
@@ -54,8 +54,9 @@ def plain_clips():
 def comparable(change):
     if change is None:
         return None
-    arrays = (x for x in (change.curve, change.where, change.motion) if x is not None)
-    return change.start, change.step, *((x.dtype, x.shape, x.tobytes()) for x in arrays)
+    arrays = (change.curve, change.where)
+    numbers = change.start, change.step, change.scale
+    return *numbers, *((x.dtype, x.shape, x.tobytes()) for x in arrays)
 
 
 def assert_same(one: Corpus, two: Corpus):
@@ -118,7 +119,7 @@ profiles = st.builds(
         lambda size: np.arange(size[0] * size[1], dtype=np.int64).reshape(size[:2]) + size[2]
     ).map(lambda pixels: (pixels % 256).astype(np.uint8)),
 )  # fmt: skip
-profiles |= profiles.map(lambda known: replace(known, motion=known.curve[::-1].copy()))
+profiles |= profiles.map(lambda known: replace(known, scale=8.0))
 
 
 @given(changes=st.lists(st.none() | profiles, min_size=1, max_size=6))
@@ -147,7 +148,7 @@ def test_change_profiles_are_plain_parquet_for_others(tmp_path):
     assert first["change"] == [0.0, 0.25, 0.5, 0.0, 0.0]
     assert first["change_where"] == [0, 10, 255, 0, 0, 128]
     assert first["change_where_width"] == 3
-    assert first["change_motion"] == [0.0, 0.0625, 0.125, 0.0, 0.0]
+    assert first["change_where_scale"] == 106.5
     assert {second[name] for name in second if name.startswith("change")} == {None}
 
 
@@ -304,9 +305,7 @@ def test_columns_are_checked_on_disk_as_in_memory(tmp_path, column, values, mess
         ("change_where", [[0, 1, 999], None], "column change_where must be lists of uint8"),
         ("change_where_width", [4, None], "6 pixels of change_where.* change_where_width 4"),
         ("change_where_width", [0, None], "change_where_width 0"),
-        ("change_motion", [[0.1] * 4, None], "motion must be float32 of the curve's shape"),
-        ("change_motion", [[-0.1] * 5, None], "motion must have finite values of 0 or more"),
-        ("change_motion", [None, [0.1]], "clip 'no tracklets' has some of the columns change"),
+        ("change_where_scale", [-1.0, None], "scale -1 must be a number of pixels of 0 or more"),
     ],
 )
 def test_change_profiles_are_checked_on_disk_as_in_memory(tmp_path, column, values, message):

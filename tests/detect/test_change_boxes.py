@@ -36,7 +36,7 @@ def change() -> ClipChange:
     cameras = np.tile(np.eye(3), (100, 1, 1))
     curve = np.zeros(100, np.float32)
     shown = np.ones(len(times), bool)
-    return ClipChange(times, 0.1, cameras, before, after, amount, step, curve, amount, curve, shown)
+    return ClipChange(times, 0.1, cameras, before, after, amount, step, curve, amount, shown)
 
 
 def test_the_moved_part_and_the_whole_object_are_among_the_boxes(change: ClipChange):

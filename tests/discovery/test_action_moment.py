@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -43,9 +41,3 @@ def test_the_extent_grows_with_the_change():
 def test_where_little_changes_there_is_no_moment():
     assert moment_and_extent(profile((8.0, 0.2, 1.0)), 2.0, 2.4) is None
     assert moment_and_extent(profile(), 2.0, 2.4) is None
-
-
-def test_the_motion_of_carrying_does_not_move_the_moment():
-    lifted = profile((5.0, 0.3, 1.0))
-    carried = replace(lifted, motion=profile((5.6, 0.3, 0.05)).curve)
-    assert moment_and_extent(carried, 5.0, 5.4) == moment_and_extent(lifted, 5.0, 5.4)

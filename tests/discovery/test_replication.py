@@ -19,8 +19,9 @@ def profile(peak, seconds=20.0, step=0.1):
     return ChangeProfile(0.0, step, curve, np.full((2, 2), 255, np.uint8))
 
 
-def replication(corpus, **settings):
-    model = JointDiscovery(verdict=False, **settings)
+def replication(corpus, first=0):
+    """Result, replication and clips of each fit; clips before ``first`` are outliers."""
+    model = JointDiscovery(verdict=False)
     found = model.fit(corpus).result_
     learned_on = []
 
@@ -31,7 +32,7 @@ def replication(corpus, **settings):
     again = replicate(
         corpus,
         found,
-        np.arange(len(corpus)),
+        np.arange(first, len(corpus)),
         discover,
         lambda learned, clips: predict(learned, clips, FORMULATION),
     )
@@ -113,20 +114,7 @@ def test_a_side_that_was_not_sought_is_unknown(clear, target):
 
 
 def test_outliers_are_labelled_but_not_learned_from(clear):
-    model = JointDiscovery(verdict=False)
-    learned_on = []
-
-    def discover(clips):
-        learned_on.append(clips.clip_ids)
-        return model.fit(clips).result_
-
-    again = replicate(
-        clear,
-        model.fit(clear).result_,
-        np.arange(1, len(clear)),
-        discover,
-        lambda learned, clips: predict(learned, clips, FORMULATION),
-    )
+    _, again, learned_on = replication(clear, first=1)
     assert all(clear.clip_ids[0] not in clips for clips in learned_on)
     assert not np.isnan(again.action[0])
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,7 +17,6 @@ from objectstates.features.change_profile import (
     profile_of,
 )
 from tests.features.films import FPS, THING, film
-from tests.features.scenes import texture
 from tests.video.videos import write_video
 
 FILMS = {
@@ -78,7 +76,7 @@ def test_a_cut_is_no_change_and_a_short_shot_counts_less(tmp_path):
     assert found.times[found.curve.argmax()] == pytest.approx(4.0, abs=1.5 / FPS)
     assert 0 < found.curve[found.times < 2.0].sum() < 0.5 * found.curve.sum()
     assert (found.shown == (found.times > 1.99)).all(), "pictures are of the second shot"
-    assert len(found.times) == len(found.curve) == len(found.motion) == len(found.cameras)
+    assert len(found.times) == len(found.curve) == len(found.cameras)
 
 
 def test_a_video_that_is_replaced_is_read_again(tmp_path):
@@ -112,9 +110,7 @@ def test_the_columns_are_zero_where_nothing_is_known_or_changes():
     assert not chunk_columns(profile([0.0] * 9), chunks).any()
 
 
-def change(
-    times: np.ndarray, curve: np.ndarray, amount: np.ndarray, motion: np.ndarray | None = None
-) -> ClipChange:
+def change(times: np.ndarray, curve: np.ndarray, amount: np.ndarray) -> ClipChange:
     height, width = amount.shape
     return ClipChange(
         times=times,
@@ -126,7 +122,6 @@ def change(
         step=np.zeros((height, width, 2), np.float32),
         curve=curve.astype(np.float32),
         possible=amount.astype(np.float32),
-        motion=(np.zeros(len(times)) if motion is None else motion).astype(np.float32),
         shown=np.ones(len(times), bool),
     )
 
@@ -161,44 +156,6 @@ def test_a_change_lies_between_its_two_frames() -> None:
     profile = profile_of(change(times, curve, np.zeros((9, 16))))
     assert np.flatnonzero(profile.curve > 1e-6).tolist() == [6]  # from 0.30 s to 0.35 s
     assert profile.curve[6] == pytest.approx(0.25)
-
-
-def test_motion_has_the_bins_of_the_curve() -> None:
-    times = np.array([0.0, 0.1, 0.2, 0.5, 0.6])  # frames are missing from 0.2 to 0.5 s
-    motion = np.array([0.0, 0.01, 0.0, 0.06, 0.03])
-    profile = profile_of(change(times, np.zeros(5), np.zeros((9, 16)), motion))
-    assert profile.motion == pytest.approx([0.01, 0, 0.02, 0.02, 0.02, 0.03], abs=1e-6)
-    assert profile.motion.shape == profile.curve.shape
-
-
-def test_the_motion_is_that_of_the_changed_places(tmp_path):
-    totals = []
-    for name, slides in (("slides", True), ("jumps", False)):
-        path = tmp_path / f"{name}.mp4"
-        write_video(path, slide(jumps=not slides), fps=FPS, options={"crf": "18"})
-        found = clip_change(path, None, None)
-        fast = (found.times >= SLOW[0]) & (found.times < SLOW[1])
-        totals.append((found.motion[fast].sum(), found.motion[found.times < 0.9].sum()))
-    (moving, before), (_, still) = totals
-    assert moving > 5 * before
-    assert still < 0.2 * moving
-
-
-SLOW = (1.0, 3.0)  # seconds from start to end of a slide
-
-
-def slide(*, jumps: bool) -> list[np.ndarray]:
-    """A textured box that moves to the right from 1 to 3 s, or appears there at 3 s."""
-    wall, thing = (cv2.cvtColor(texture(n, 0), cv2.COLOR_GRAY2RGB) for n in (1, 2))
-    x1, y1, x2, y2 = THING
-    frames = []
-    for t in np.arange(round(4.0 * FPS)) / FPS:
-        share = np.clip((t - SLOW[0]) / (SLOW[1] - SLOW[0]), 0, 1)
-        x = x1 - 40 + round(80 * float(np.floor(share) if jumps else share))
-        frame = wall.copy()
-        frame[y1:y2, x : x + x2 - x1] = 255 - thing[y1:y2, x1:x2] // 2
-        frames.append(frame)
-    return frames
 
 
 def test_where_is_the_amount_at_low_resolution() -> None:

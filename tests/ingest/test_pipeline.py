@@ -128,7 +128,7 @@ def test_the_corpus_says_when_and_where_clips_change(ingested):
     for change in corpus.changes:
         assert (change.start, change.step) == (0.0, pytest.approx(0.1))
         assert len(change.curve) == 59, "between 60 frames"
-        assert change.motion.shape == change.curve.shape
+        assert change.scale > 0
         times = change.start + change.step * (np.arange(len(change.curve)) + 0.5)
         near = np.abs(times - 3.0) < 1.0  # the hand hides parts of it for less than a second
         assert change.curve[near].sum() > 0.8 * change.curve.sum()

@@ -84,8 +84,6 @@ class ChangeProfile:
     curve : (n,) share of the picture that changes for good within each bin, 0 or more.
     where : (h, w) from 0 (unchanged) to 255 (changed), at most `MAX_WHERE_WIDTH` pixels wide; its
         field of view is that of the clip's middle frame, at ``(start + end) / 2`` of the clip.
-    motion : (n,) distance in picture widths by which the changed places move together within each
-        bin, 0 or more; None if it was not measured.
     scale : pixels of the video per pixel of ``where``; 0 if it is not known.
     """
 
@@ -93,7 +91,6 @@ class ChangeProfile:
     step: float
     curve: npt.NDArray[np.float32]
     where: npt.NDArray[np.uint8]
-    motion: npt.NDArray[np.float32] | None = None
     scale: float = 0.0
 
 

@@ -6,7 +6,7 @@ needs; ``corpus[i]`` gives one clip as plain objects. On disk it is a folder::
     corpus.json         format version, names and sizes of the features, free-form information
     arrays.npz          what else the features are made with, such as codebooks; optional
     clips.parquet       clip, video, start, end, change_start, change_step, change, change_where,
-                        change_where_width, change_where_scale, change_motion
+                        change_where_width, change_where_scale
     tracklets.parquet   clip, start, end, time, score, allowed_1, allowed_2, label, boxes, feature
     chunks.parquet      clip, start, end, time, allowed, label, feature
 
@@ -16,7 +16,7 @@ of float32. ``time``, ``score``, ``allowed*``, ``label`` and ``boxes`` are optio
 columns ``change*`` are the clips' `ChangeProfile`, null where it is not known, and absent if it is
 known of no clip: ``change`` is its curve, a list of float32; ``change_where`` its picture row by
 row, a list of uint8, with ``change_where_width`` pixels to a row; ``change_where_scale``
-(optional) its scale; ``change_motion`` (optional) its motion, a list of float32.
+(optional) its scale.
 """
 
 from __future__ import annotations

@@ -131,8 +131,6 @@ def _change_columns(changes: tuple[ChangeProfile | None, ...]) -> dict[str, Any]
         "change_where": (_WHERE, [c and c.where.ravel() for c in changes]),
         "change_where_width": (pa.int32(), [c and c.where.shape[1] for c in changes]),
     }
-    if any(c is not None and c.motion is not None for c in changes):
-        columns["change_motion"] = _CURVE, [c and c.motion for c in changes]
     if any(c is not None and c.scale for c in changes):
         columns["change_where_scale"] = pa.float64(), [c and c.scale for c in changes]
     return {name: pa.array(values, kind) for name, (kind, values) in columns.items()}
@@ -244,12 +242,12 @@ def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, 
     names = ("change_start", "change_step", "change_where_width")
     starts, steps, widths = (clips.optional(name) for name in names)
     curves, pictures = clips.lists("change", _CURVE), clips.lists("change_where", _WHERE)
-    motions, scales = clips.lists("change_motion", _CURVE), clips.optional("change_where_scale")
+    scales = clips.optional("change_where_scale")
     changes: list[ChangeProfile | None] = []
-    for row in zip(ids, starts, steps, curves, pictures, widths, motions, scales, strict=True):
-        clip_id, start, step, curve, pixels, width, motion, scale = row
-        missing = [value is None for value in row[1:-2]]
-        if all(missing) and motion is None:
+    for row in zip(ids, starts, steps, curves, pictures, widths, scales, strict=True):
+        clip_id, start, step, curve, pixels, width, scale = row
+        missing = [value is None for value in row[1:-1]]
+        if all(missing):
             changes.append(None)
             continue
         if any(missing):
@@ -262,7 +260,7 @@ def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, 
                 f"are no rows of change_where_width {width}"
             )
         where = pixels.reshape(-1, width)
-        profile = ChangeProfile(float(start), float(step), curve, where, motion, float(scale or 0))
+        profile = ChangeProfile(float(start), float(step), curve, where, float(scale or 0))
         changes.append(profile)
     return tuple(changes)
 

@@ -178,17 +178,6 @@ def _change_problem(change: ChangeProfile) -> str | None:
         return f"where is {where.shape[1]} pixels wide: at most {MAX_WHERE_WIDTH} are allowed"
     if not 0 <= change.scale < np.inf:
         return f"scale {change.scale:g} must be a number of pixels of 0 or more"
-    return None if change.motion is None else _motion_problem(change.motion, curve)
-
-
-def _motion_problem(motion: Array, curve: Array) -> str | None:
-    if motion.dtype != np.float32 or motion.shape != curve.shape:
-        return (
-            f"motion must be float32 of the curve's shape {curve.shape}, not {motion.dtype} of "
-            f"{motion.shape}"
-        )
-    if not (np.isfinite(motion) & (motion >= 0)).all():
-        return "motion must have finite values of 0 or more"
     return None
 
 

@@ -2,9 +2,6 @@
 
 The solver finds the action's chunk. The profile (``features/change_profile.py``) tells to a frame
 when the picture changes for good near that chunk, and how long the change lasts.
-
-The moment is that of the curve's peak. That of the fastest motion of the changed places is nearer
-to the fastest change of slow motions, but when a thing is carried it is the carrying, not the lift.
 """
 
 from __future__ import annotations

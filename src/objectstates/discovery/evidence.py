@@ -29,12 +29,12 @@ USUAL_COVER = 0.2  # of boxes that tell nothing: those of the change itself, or 
 class Evidence:
     """The evidence by name, a number per clip (N,); names of measures of all clips end in "_all".
 
-    action : None if no action was sought. ``states`` : of each state, likewise.
+    action, states : None for a side that was not sought.
     measures : of all clips together, for people to read.
     """
 
     action: Mapping[str, Array] | None
-    states: tuple[Mapping[str, Array], Mapping[str, Array]] | None
+    states: Mapping[str, Array] | None
     measures: Mapping[str, float]
     n_learned: int
 
@@ -73,23 +73,20 @@ def _action_evidence(
 
 def _state_evidence(
     corpus: Corpus, found: Result, again: Replication, learned: Array
-) -> tuple[dict[str, Array], dict[str, Array]]:
-    same, order = again.states, again.order
-    shared = {
-        "same_all": _all(mean_known(same[learned]), order),
+) -> dict[str, Array]:
+    order = again.order
+    return {
+        "same_all": _all(mean_known(again.states[learned]), order),
         "order_all": _all(mean_known(order[learned]), order),
         "cover_all": _all(mean_known(_cover(corpus, found)[learned]), order),
-        "order": _deviation(order, learned),
     }
-    first, second = ({**shared, "same": _deviation(same[:, k], learned)} for k in (0, 1))
-    return first, second
 
 
 def _measures(
     again: Replication,
     learned: Array,
     action: Mapping[str, Array] | None,
-    states: tuple[Mapping[str, Array], Mapping[str, Array]] | None,
+    states: Mapping[str, Array] | None,
 ) -> dict[str, float]:
     values = {"clips": float(len(learned))}
     if action is not None:
@@ -104,9 +101,9 @@ def _measures(
         }
     if states is not None:
         values |= {
-            "states_agreement": float(states[0]["same_all"][0]),
-            "states_order": float(states[0]["order_all"][0]),
-            "boxes_on_change": float(states[0]["cover_all"][0]),
+            "states_agreement": float(states["same_all"][0]),
+            "states_order": float(states["order_all"][0]),
+            "boxes_on_change": float(states["cover_all"][0]),
         }
     return {name: round(value, 4) for name, value in values.items() if np.isfinite(value)}
 

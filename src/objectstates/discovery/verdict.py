@@ -92,9 +92,8 @@ def chances_of(
         chances[:, 0] = action.chance(evidence.action)
     if evidence.states is not None:
         action_chance = np.nan_to_num(chances[:, 0], nan=UNKNOWN_ACTION)
-        for k in (0, 1):
-            of_state = {**evidence.states[k], "action": action_chance}
-            chances[:, k + 1] = states.chance(of_state)
+        chance = states.chance({**evidence.states, "action": action_chance})
+        chances[:, 1:] = chance[:, None]  # evidence about the states is about both
     if evidence.n_learned < FEWEST:
         chances = np.minimum(chances, FOUND - 0.01)
     return chances

@@ -13,8 +13,6 @@ without learning, and in any scene:
   the border count little: they are what reaches into the picture and stays, such as an arm.
 * The *curve* is the histogram of steps over time, each pixel weighted by its change and purity. A
   pixel that is hidden when it changes spreads its weight over the time that it is hidden.
-* The *motion* of the changed pixels together (``region_motion.py``) tells how fast it goes. Steps
-  do not: in a slow action their number depends on texture, and on what the hand hides.
 
 Changes of exposure are removed from each frame first, and the camera's motion before that
 (``aligned_frames.py``). A cut is no change: each shot of a clip is examined by itself, and counts
@@ -38,13 +36,12 @@ import numpy.typing as npt
 from objectstates.base.jit import compiled
 from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile
 from objectstates.features.aligned_frames import AlignedFrames, read_aligned
-from objectstates.features.region_motion import region_motion
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-VERSION = 3  # of profiles, part of cache keys: raise it when their content may change
+VERSION = 4  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.25  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
@@ -72,8 +69,6 @@ class ClipChange:
     curve : (n,) share of the picture that changes for good in each frame.
     possible : (h, w) 0 to 1, as ``amount``, but less strict about purity, and without groups: it
         also shows what is hidden for long, and small things.
-    motion : (n,) distance in picture widths by which the changed pixels moved since the frame
-        before, together.
     shown : (n,) whether a frame is of the shot that all pictures are of.
     scale : pixels of the video per pixel.
     """
@@ -87,7 +82,6 @@ class ClipChange:
     step: Floats32
     curve: Floats32
     possible: Floats32
-    motion: Floats32
     shown: npt.NDArray[np.bool_]
     scale: float = 1.0
 
@@ -121,7 +115,7 @@ def _modified(path: Path) -> int:
 
 
 def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
-    """The change of a clip of several shots: curves and motion of all of them, by their weights.
+    """The change of a clip of several shots: the curves of all of them, by their weights.
 
     All pictures are those of the shot with the most change, by weight. Other shots show other
     places.
@@ -131,7 +125,6 @@ def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
     times = np.concatenate([shot.times for shot in shots])
     weights = [(len(shot.times) / len(times)) ** SHOT_POWER for shot in shots]
     curves = [np.float32(w) * shot.curve for w, shot in zip(weights, shots, strict=True)]
-    motions = [np.float32(w) * shot.motion for w, shot in zip(weights, shots, strict=True)]
     main = shots[int(np.argmax([curve.sum() for curve in curves]))]
     inside = (times >= main.times[0]) & (times <= main.times[-1])
     cameras = np.tile(np.eye(3), (len(times), 1, 1))
@@ -141,7 +134,6 @@ def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
         times=times,
         cameras=cameras,
         curve=np.concatenate(curves),
-        motion=np.concatenate(motions),
         shown=inside,
     )
 
@@ -173,7 +165,6 @@ def find_change(frames: AlignedFrames) -> ClipChange:
         step=step,
         curve=curve,
         possible=possible,
-        motion=region_motion(images, exposure, amount),
         shown=np.ones(count, bool),
         scale=frames.scale,
     )
@@ -272,10 +263,15 @@ SHORTEST_BIN = 1 / 30  # seconds
 
 
 def profile_of(change: ClipChange) -> ChangeProfile:
-    """Curve and motion in bins of equal length, and the amounts at low resolution."""
+    """The curve in bins of equal length, and the amounts at low resolution.
+
+    What changes in a frame changed since the frame before, so it is divided evenly among the bins
+    in between: irregular frames leave no gaps. The bins sum to what the frames do.
+    """
     step, times = max(change.period, SHORTEST_BIN), change.times
     n_bins = max(1, int(np.ceil((times[-1] - times[0]) / step - 1e-6)))
-    edges = times[0] + step * np.arange(1, n_bins)
+    until = np.interp(times[0] + step * np.arange(1, n_bins), times, np.cumsum(change.curve))
+    curve = np.diff(until, prepend=0.0, append=change.curve.sum(dtype=np.float64))
     height, width = change.amount.shape
     factor = min(1.0, MAX_WHERE_WIDTH / width)
     size = max(1, round(width * factor)), max(1, round(height * factor))
@@ -283,22 +279,10 @@ def profile_of(change: ClipChange) -> ChangeProfile:
     return ChangeProfile(
         start=float(times[0]),
         step=step,
-        curve=_binned(times, change.curve, edges),
+        curve=np.maximum(curve, 0).astype(np.float32),
         where=np.round(255 * np.clip(amount, 0, 1)).astype(np.uint8),
-        motion=_binned(times, change.motion, edges),
         scale=change.scale * width / size[0],
     )
-
-
-def _binned(times: Floats, values: Floats32, edges: Floats) -> Floats32:
-    """(n + 1,) the values (k,) of frames in bins between the ``edges`` (n,), with the same sum.
-
-    What happens in a frame happened since the frame before, so it is divided evenly among the bins
-    in between: irregular frames leave no gaps.
-    """
-    until = np.interp(edges, times, np.cumsum(values))
-    bins = np.diff(until, prepend=0.0, append=values.sum(dtype=np.float64))
-    return np.maximum(bins, 0).astype(np.float32)
 
 
 # --- columns of chunk features --------------------------------------------------------------------
