@@ -3,12 +3,15 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from objectstates.base.errors import VideoError
 from objectstates.parallel.pool import run_all
 from tests.parallel.workers import Squarer, Unmakeable
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("processes", [1, 2, 5])
@@ -56,20 +59,18 @@ def waiting(tmp_path):
     """A process with two workers that never end, which hold its stdout open; their ids."""
     script = tmp_path / "work.py"
     script.write_text(
-        "import os, signal, threading\n"
+        "import signal\n"
         "from objectstates.parallel.pool import run_all\n"
-        "class Waiter:\n"
-        "    def __call__(self, item, tick):\n"
-        "        os.write(1, f'{os.getpid()}\\n'.encode())\n"
-        "        threading.Event().wait()\n"
-        "if __name__ == '__main__':\n"
-        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # off in background jobs
-        "    run_all(Waiter, [1, 2, 3], processes=2)\n"
+        "from tests.parallel.workers import Waiter\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # off in background jobs
+        "run_all(Waiter, [1, 2, 3], processes=2)\n"
     )
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         [sys.executable, script],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
     )
     assert process.stdout is not None
     return process, [int(process.stdout.readline()) for _ in range(2)]

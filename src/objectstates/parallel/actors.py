@@ -18,6 +18,7 @@ from typing import Any, NoReturn, Protocol, Self
 from threadpoolctl import threadpool_limits
 
 from objectstates.base.errors import ObjectStatesError, WorkerError
+from objectstates.parallel.spawn import WorkerContext
 
 
 class Actor(Protocol):
@@ -81,7 +82,7 @@ class ProcessActors:
         return len(self._makers)
 
     def __enter__(self) -> Self:
-        context = multiprocessing.get_context("spawn")
+        context = WorkerContext()
         threads = max(1, (os.cpu_count() or 1) // len(self._parts))
         try:
             for part in self._parts:

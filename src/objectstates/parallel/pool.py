@@ -11,7 +11,6 @@ reported.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -23,6 +22,7 @@ from objectstates.base.errors import ObjectStatesError
 from objectstates.parallel.actors import Actor, Actors, LocalActors, ProcessActors, follow_parent
 from objectstates.parallel.ray_actors import RayActors, Replay
 from objectstates.parallel.ray_pool import cluster, run_on_cluster
+from objectstates.parallel.spawn import WorkerContext
 from objectstates.parallel.tasks import Item, Outcome, Value, Worker, attempt
 
 _POLL_SECONDS = 0.2  # between progress reports
@@ -128,7 +128,7 @@ def _run_in_processes(
     on_ticks: Callable[[int], None] | None,
 ) -> list[int]:
     """Run tasks in a process pool; returns the indices that were lost with a process."""
-    context = multiprocessing.get_context("spawn")
+    context = WorkerContext()
     counter = context.Value("q", 0)
     pool = ProcessPoolExecutor(
         min(processes, len(indices)), context, initializer=_start, initargs=(make, counter)
