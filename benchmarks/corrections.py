@@ -1,18 +1,20 @@
 """What corrections by a person are worth, and in which order to ask for them.
 
-    python -m benchmarks.corrections ../shared/data/sim --out FOLDER [--detector motion]
+    python -m benchmarks.corrections ../shared/data --out FOLDER [--only g1_bottle ...]
 
-DATA is a folder as for ``objectstates benchmark``; only its test clips are used. A person is
-simulated by the truth: a correction is a row ``action`` with the true interval. Clips are corrected
-in random order, in order of least confidence, and in the order of ``discovery/ask_next.py``, which
-asks again after every refit. Each draw has a seed of its own, for the fit and the random order.
+The clips are those of ``benchmarks.trust``, ingested with the ``motion`` detector: test clips of
+simulated manipulations, and real ones. A person is simulated by the truth: a correction is a row
+``action`` with the true interval. Clips are corrected in random order, typical ones first, and in
+the order of ``discovery/ask_next.py``, by the chances of the first fit. Each draw has a seed of its
+own, for the fit and the random order.
 
 ``untouched`` is the action precision of the clips that were not corrected, ``before`` that of the
 same clips without corrections, ``all`` that of all clips, of which corrected ones are right. An
 order that asks for difficult clips first leaves easy ones untouched: ``before`` shows by how much.
 ``needed`` is the number of corrections with which the precision of random order is reached, as a
 share of those that random order takes: the mean over the numbers of corrections. Bounds are 95 %,
-clips being resampled. ``table.md`` and ``draws.json`` are written to FOLDER.
+clips being resampled. ``corrections.md`` and ``corrections.json`` are written
+to FOLDER.
 """
 
 from __future__ import annotations
@@ -20,21 +22,21 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from objectstates import Corpus, JointDiscovery, label_corpus
+from benchmarks.trust.footage import Footage, all_sources
+from objectstates import Corpus, JointDiscovery
 from objectstates.data.corrections import Correction
 from objectstates.data.result import Result
 from objectstates.data.truth import ClipTruth
 from objectstates.discovery.ask_next import ask_next
-from objectstates.evaluation.benchmark.manipulations import find_manipulations, read_manipulation
 from objectstates.evaluation.bootstrap import Interval, interval, paired
 from objectstates.evaluation.precision import score_clip
-from objectstates.ingest.pipeline import IngestSettings, ingest_to
 
 Floats = npt.NDArray[np.float64]
 COUNTS = (0, 1, 2, 4, 8, 12)
@@ -47,10 +49,18 @@ def shuffled(result: Result, corpus: Corpus, rng: np.random.Generator) -> list[s
     return [str(clip) for clip in rng.permutation(left)]
 
 
+def typical(result: Result, corpus: Corpus, rng: np.random.Generator) -> list[str]:  # noqa: ARG001
+    return list(ask_next(replace(result, confidences=None), corpus))
+
+
+def least_likely(result: Result, corpus: Corpus, rng: np.random.Generator) -> list[str]:  # noqa: ARG001
+    return list(ask_next(result, corpus))
+
+
 ORDERS: Mapping[str, Order] = {
     "random": shuffled,
-    "least confidence": lambda result, corpus, rng: list(ask_next(result)),  # noqa: ARG005
-    "ask next": lambda result, corpus, rng: list(ask_next(result, corpus)),  # noqa: ARG005
+    "typical": typical,
+    "ask next": least_likely,
 }
 
 
@@ -86,12 +96,14 @@ def curve(
     """Of one draw, per number of corrections: after, before and all, each (N,)."""
     rng, ids = np.random.default_rng([seed, 1]), np.array(corpus.clip_ids, object)
     result = JointDiscovery(seed=seed).fit(corpus).result_
-    first, corrected, points = actions_right(result, corpus), list[str](), []
+    asked = order(result, corpus, rng)
+    first, points = actions_right(result, corpus), []
     for count in counts:
-        if count > len(corrected):
-            corrected += order(result, corpus, rng)[: count - len(corrected)]
+        corrected = asked[:count]
+        if corrected:
             rows = [true_correction(clip, truth[clip]) for clip in corrected]
-            result = JointDiscovery(seed=seed).fit(corpus, corrections=rows).result_
+            model = JointDiscovery(seed=seed, verdict=False)
+            result = model.fit(corpus, corrections=rows).result_
         right, touched = actions_right(result, corpus), np.isin(ids, corrected)
         after, before = (np.where(touched, np.nan, each) for each in (right, first))
         points.append((after, before, np.where(touched, 1.0, right)))
@@ -186,30 +198,29 @@ def shown(score: Interval) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path, nargs="+")
+    parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--detector", default="motion")
+    parser.add_argument("--only", nargs="*", help="names of manipulations")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--counts", type=int, nargs="+", default=COUNTS)
+    parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+    footage = Footage(options.out, options.processes)
     groups, texts, written = list[dict[str, Curves]](), list[str](), list[dict[str, Any]]()
     counts = sorted({0, *options.counts})
-    for folder in (each for data in options.data for each in find_manipulations(data)):
-        manipulation = read_manipulation(folder)
-        path = options.out / "corpora" / manipulation.name
-        if not path.exists():
-            settings = IngestSettings(detector=options.detector)
-            ingest_to(path, manipulation.test, settings, cache=options.out / "cache", processes=2)
-        corpus = label_corpus(Corpus.load(path), manipulation.truth)
+    for source in all_sources(options.data):
+        if options.only and source.name not in options.only:
+            continue
+        corpus = footage.corpus(source, "motion")
+        assert corpus is not None
         fit_counts = [count for count in counts if count <= MOST * len(corpus)]
-        found = curves(corpus, manipulation.truth, fit_counts, options.draws)
-        text = f"**{manipulation.name}**, {len(corpus)} clips\n\n{table([found], fit_counts)}"
+        found = curves(corpus, source.truth, fit_counts, options.draws)
+        text = f"**{source.name}**, {len(corpus)} clips\n\n{table([found], fit_counts)}"
         print(text, flush=True)
         groups.append(found)
         texts.append(text)
         rows = {name: {k: v.tolist() for k, v in c._asdict().items()} for name, c in found.items()}
-        written.append({"manipulation": manipulation.name, "counts": fit_counts, "curves": rows})
+        written.append({"manipulation": source.name, "counts": fit_counts, "curves": rows})
     common = [k for k in counts if all(k in entry["counts"] for entry in written)]
     cut = [
         {name: Curves(*(part[:, : len(common)] for part in c)) for name, c in group.items()}
@@ -217,8 +228,9 @@ def main() -> None:
     ]
     text = "\n\n".join([*texts, f"**mean**\n\n{table(cut, common)}"]) + "\n"
     print(text)
-    (options.out / "table.md").write_text(text)
-    (options.out / "draws.json").write_text(json.dumps(written).replace("NaN", "null") + "\n")
+    (options.out / "corrections.md").write_text(text)
+    draws = json.dumps(written).replace("NaN", "null")
+    (options.out / "corrections.json").write_text(draws + "\n")
 
 
 if __name__ == "__main__":

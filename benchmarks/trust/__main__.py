@@ -26,27 +26,11 @@ from pathlib import Path
 from benchmarks.trust.corpora import judged_corpora
 from benchmarks.trust.diagram import reliability_diagram
 from benchmarks.trust.estimate import estimate
-from benchmarks.trust.footage import (
-    Footage,
-    Source,
-    bottle_source,
-    droid_sources,
-    simulated_sources,
-)
+from benchmarks.trust.footage import Footage, Source, all_sources
 from benchmarks.trust.judging import Answers, Outcome, Side, answers, outcome, reliability, score
 from objectstates.discovery.verdict import finding
 
 SIDES: tuple[Side, Side] = ("action", "states")
-
-
-def all_sources(data: Path, simulated: Sequence[Path]) -> list[Source]:
-    own = Path(__file__).with_name("droid_annotations.json")
-    sources = [
-        source for folder in (data / "sim", *simulated) for source in simulated_sources(folder)
-    ]
-    for file in (data / "droid" / "annotations.json", own):
-        sources += droid_sources(data / "droid", file)
-    return [*sources, bottle_source(data / "real" / "g1_bottle")]
 
 
 def all_outcomes(sources: Sequence[Source], out: Path, processes: int) -> list[Outcome]:

@@ -15,7 +15,7 @@ A *source* is the clips of one manipulation with their true actions and boxes. I
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -90,6 +90,17 @@ def bottle_source(folder: Path) -> Source:
         until = next(t for t in (row["settled"], row["put_down"], row["duration_s"]) if t)
         truth[name] = ClipTruth(name, (row["lift"] - 0.3, until), times, boxes)
     return Source("g1_bottle", tuple(clips), truth)
+
+
+def all_sources(data: Path, simulated: Sequence[Path] = ()) -> list[Source]:
+    """Those of ``../shared/data``, and of further folders of simulated clips."""
+    own = Path(__file__).with_name("droid_annotations.json")
+    sources = [
+        source for folder in (data / "sim", *simulated) for source in simulated_sources(folder)
+    ]
+    for file in (data / "droid" / "annotations.json", own):
+        sources += droid_sources(data / "droid", file)
+    return [*sources, bottle_source(data / "real" / "g1_bottle")]
 
 
 # --- ingest -------------------------------------------------------------------------------------

@@ -33,9 +33,20 @@ def test_corrected_clips_are_not_asked_for(fitted):
         assert set(asked) == set(corpus.clip_ids) - {"clip2", "clip5"}
 
 
-def test_without_features_the_least_evidence_comes_first(fitted):
+def test_the_least_likely_comes_first(fitted):
+    corpus, result = fitted
+    chances = np.linspace(0.9, 0.2, 8)[:, None] * [1.0, 0.5, 0.5]
+    judged = replace(result, confidences=chances)
+    assert ask_next(judged) == ask_next(judged, corpus) == tuple(reversed(result.clips))
+    chances[:, 0] = np.nan  # no action was sought
+    chances[3, 2] = 0.01
+    assert ask_next(replace(result, confidences=chances))[0] == result.clips[3]
+
+
+def test_without_a_verdict_and_features_the_least_evidence_comes_first(fitted):
     _, result = fitted
-    assert ask_next(result)[0] == result.clips[int(result.evidence.argmin())]
+    unjudged = replace(result, confidences=None, verdict=None)
+    assert ask_next(unjudged)[0] == result.clips[int(result.evidence.argmin())]
 
 
 def test_a_typical_clip_comes_first_and_another_kind_next():
@@ -64,4 +75,4 @@ def test_a_duplicate_is_as_similar_as_can_be(fitted):
 def test_the_corpus_must_have_the_clips_of_the_result(fitted):
     corpus, result = fitted
     with pytest.raises(CorpusError, match="lacks clip"):
-        ask_next(result, corpus.select([0, 1]))
+        ask_next(replace(result, confidences=None), corpus.select([0, 1]))

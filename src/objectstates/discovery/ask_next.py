@@ -1,15 +1,16 @@
-"""Which clip to ask a person about next: one that stands for many others.
+"""Which clip to ask a person about next.
 
-A correction helps the clips that resemble the corrected one. So the clips are asked for in the
-order of greedy facility location: the next clip is the one that raises
+The clip whose action is least likely to be right, by the verdict's chances (``verdict.py``): if it
+is wrong, correcting it is worth most, and if it is right, confirming it costs one glance.
+
+Without a verdict, the clip that stands for most others: a correction helps the clips that resemble
+the corrected one. Then clips are asked for in the order of greedy facility location, in which the
+next clip is the one that raises
 
     sum over clips m of  max over corrected or asked clips c of  similarity(c, m)
 
 most. The most typical clip comes first; a clip like one that is corrected already comes late.
-Similarity is that of the mean appearance of all tracklets. It does not depend on what was found,
-which may be wrong in the same way in many clips: orders by evidence, by the margin of the action's
-score, and by the similarity of the actions found were worse than random order on some corpora, and
-so was weighting the sum by how unsure the clips are (docs/corrections.md).
+Similarity is that of the mean appearance of all tracklets (docs/corrections.md).
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from objectstates.data.result import Result
 
 
 def ask_next(result: Result, corpus: Corpus | None = None) -> tuple[str, ...]:
-    """The clips without corrections, those first that stand for most others.
+    """The clips without corrections, those first whose action is least likely to be right.
 
-    corpus : the one that was fitted, with its features. Without it, clips are asked for in the
-        order of least evidence.
+    corpus : the one that was fitted, with its features. Without chances and without a corpus, clips
+        are asked for in the order of least evidence.
     """
     left = ~result.corrected
-    if corpus is None:
-        order = np.argsort(result.evidence, kind="stable")
+    if result.confidences is not None or corpus is None:
+        chance = result.evidence if result.confidences is None else _chances(result.confidences)
+        order = np.argsort(chance, kind="stable")
         return tuple(result.clips[n] for n in order if left[n])
     rows = {clip: n for n, clip in enumerate(corpus.clip_ids)}
     try:
@@ -38,6 +40,12 @@ def ask_next(result: Result, corpus: Corpus | None = None) -> tuple[str, ...]:
         raise CorpusError(f"the corpus lacks clip {problem}, which the result has") from None
     chosen = facility_location(similarities(clips), np.flatnonzero(~left))
     return tuple(result.clips[n] for n in chosen)
+
+
+def _chances(confidences: Array) -> Array:
+    """(N,) that the action is right; that the states are, where no action was sought."""
+    action, states = confidences[:, 0], confidences[:, 1:].min(axis=1)
+    return np.asarray(np.where(np.isnan(action), states, action))
 
 
 def similarities(corpus: Corpus) -> Array:
