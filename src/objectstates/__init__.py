@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from objectstates.base.no_telemetry import switch_off
+
 if TYPE_CHECKING:
     from objectstates.app.discover import discover
     from objectstates.base.errors import ObjectStatesError
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from objectstates.report.page import write_report
 
 __version__ = "0.1.0"
+
+switch_off()  # before any library is loaded that would send usage statistics
 
 # Imported on first use, so that `import objectstates` and the command line start fast.
 _NAMES = {

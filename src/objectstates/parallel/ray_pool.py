@@ -36,7 +36,6 @@ def cluster(address: str) -> Iterator[Any]:
     An existing connection is used, and left open.
     """
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
     except ImportError as error:
