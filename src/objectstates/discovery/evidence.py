@@ -1,10 +1,9 @@
 """Evidence for a discovery: what right answers have, and wrong ones rarely.
 
 It is how well the discovery replicates in clips that were not learned from (``replication.py``);
-clips that move alike; room before and after the action; scores of the action that change smoothly
-over time; about as much lasting change in every clip; and boxes of the states that contain what
-changes. All of it is free of scales, so that it means the same in other scenes and for other
-objects.
+room before and after the action; scores of the action that change smoothly over time; about as much
+lasting change in every clip; and boxes of the states that contain what changes. All of it is free
+of scales, so that it means the same in other scenes and for other objects.
 """
 
 from __future__ import annotations
@@ -17,19 +16,12 @@ import numpy as np
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result
-from objectstates.discovery.replication import (
-    Discover,
-    Predict,
-    Replication,
-    replicate,
-    without_change,
-)
+from objectstates.discovery.replication import Discover, Predict, Replication, replicate
 
 ROOM = 2.0  # seconds before and after the action; more makes no difference
 LEAST = 1e-6  # share of the picture; keeps logarithms finite
 LEAST_AMOUNT = -1.5  # a thirtieth of the usual change is nothing
 QUIET = np.log10(0.5)  # in clips with less of the usual change, something else may happen
-USUAL_ALIKE = 0.8  # of clips in one place; for features that are not ours
 USUAL_COVER = 0.2  # of boxes that tell nothing: those of the change itself, or without a profile
 
 
@@ -69,7 +61,6 @@ def _action_evidence(
     cues = (again.cues, again.cues_chance) if known else (action, again.action_chance)
     room, amount = _room(corpus, found), _amount(corpus, found, learned)
     return {
-        "alike_all": _all(_alike(corpus, learned), action),
         "cues_all": _all(_above_chance(*cues, learned), action),
         "smoothness_all": _all(mean_known(_smoothness(corpus, found)[learned]), action),
         "room_all": _all(mean_known(room[learned]), action),
@@ -104,7 +95,6 @@ def _measures(
             "action_chance": mean_known(again.action_chance[learned]),
             "cues_agreement": mean_known(again.cues[learned]),
             "cues_chance": mean_known(again.cues_chance[learned]),
-            "alike": float(action["alike_all"][0]),
             "smoothness": float(action["smoothness_all"][0]),
             "room": float(action["room_all"][0]),
             "quiet": float(action["quiet_all"][0]),
@@ -116,22 +106,6 @@ def _measures(
             "boxes_on_change": float(states["cover_all"][0]),
         }
     return {name: round(value, 4) for name, value in values.items() if np.isfinite(value)}
-
-
-def _alike(corpus: Corpus, learned: Array) -> float:
-    """The mean cosine between the mean motion features of two clips, from -1 to 1.
-
-    Clips of several manipulations, places or cameras move differently. Of features that our ingest
-    has not measured it means something else.
-    """
-    if not isinstance(corpus.info.get("ingest"), dict) or len(learned) < 2:
-        return USUAL_ALIKE
-    features = without_change(corpus).chunks.features
-    clips = [corpus.chunk_rows(n) for n in learned]
-    means = np.stack([features[rows].mean(axis=0, dtype=np.float64) for rows in clips if rows])
-    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), LEAST)
-    total = float((means.sum(axis=0) ** 2).sum()) - float((means**2).sum())
-    return total / max(len(means) * (len(means) - 1), 1)
 
 
 def _room(corpus: Corpus, found: Result) -> Array:
