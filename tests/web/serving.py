@@ -38,9 +38,9 @@ class Answer:
 class Client:
     """Sends requests as one of the user's pages.
 
-    Headers can be replaced or, with None, left out. A body that is a list is sent in chunks, without
-    the last one, of length 0, if ``complete`` is false: a server that refuses closes the connection,
-    and the system may drop the answer if data are still on the way.
+    Headers can be replaced or, with None, left out. A body that is a list is sent in chunks,
+    without the last one, of length 0, if ``complete`` is false: a server that refuses closes the
+    connection, and the system may drop the answer if data are still on the way.
     """
 
     port: int
