@@ -22,6 +22,7 @@ from objectstates.cli import (
     inspect,
     narration,
     report,
+    studio,
 )
 from objectstates.cli.output import Command, complain
 
@@ -43,6 +44,7 @@ for command in (
     export.export,
     evaluation.reproduce,
     evaluation.benchmark,
+    studio.studio,
     demo.demo,
 ):
     app.command(cls=Command)(command)

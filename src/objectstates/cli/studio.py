@@ -1,0 +1,57 @@
+"""The command that leads a new user through all steps, on a local page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from objectstates.cli.options import flag
+from objectstates.cli.output import printable
+
+FOLDER = "objectstates-studio"
+
+
+def studio(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of the project; made if it does not exist.")
+    ] = Path(FOLDER),
+    videos: Annotated[
+        Path | None, flag("Folder of videos to use in the project, without copying them.")
+    ] = None,
+    demo: Annotated[bool, flag("Use the shipped clips of the demo.", "--demo")] = False,
+    no_open: Annotated[bool, flag("Do not open the page in a browser.", "--no-open")] = False,
+    port: Annotated[int, flag("Port of 127.0.0.1; a free one unless given.")] = 0,
+) -> None:
+    """Open a local page: videos, a few boxes, discovery, review and export, step by step.
+
+    Everything stays on this machine. Ctrl-C ends it; the same command opens the project again.
+    """
+    from importlib.resources import as_file, files
+
+    from objectstates.web.events import EventStream
+    from objectstates.web.folder_lock import FolderLock
+    from objectstates.web.server import new_token, run
+    from objectstates.web.studio.application import create_studio
+    from objectstates.web.studio.project import Project
+    from objectstates.web.studio.session import StudioSession
+
+    project = Project(folder)
+    token = new_token()
+    with FolderLock(project.folder), as_file(files("objectstates") / "demo") as clips:
+        session = StudioSession(project, EventStream())
+        if videos is not None:
+            project.add_folder(str(videos.resolve()))
+        if demo:
+            project.add_folder(str(clips))
+            if not project.choices.object:
+                names = {"state_1": "closed", "action": "opening", "state_2": "open"}
+                project.change({"object": "drawer", **names})
+        print(f"project: {printable(str(project.folder))}")
+
+        def ready(address: str) -> None:
+            print(f"open {address}\n(Ctrl-C ends it; nothing is lost)", flush=True)
+
+        app = create_studio(session, token=token)
+        run(app, token=token, open_browser=not no_open, port=port, ready=ready)
