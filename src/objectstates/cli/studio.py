@@ -9,6 +9,7 @@ import typer
 
 from objectstates.cli.options import flag
 from objectstates.cli.output import printable
+from objectstates.cli.settings_file import read_configuration
 
 FOLDER = "objectstates-studio"
 
@@ -21,6 +22,9 @@ def studio(
         Path | None, flag("Folder of videos to use in the project, without copying them.")
     ] = None,
     demo: Annotated[bool, flag("Use the shipped clips of the demo.", "--demo")] = False,
+    config: Annotated[
+        Path | None, flag("Settings of discover, from a TOML file (config init writes one).")
+    ] = None,
     no_open: Annotated[bool, flag("Do not open the page in a browser.", "--no-open")] = False,
     port: Annotated[int, flag("Port of 127.0.0.1; a free one unless given.")] = 0,
 ) -> None:
@@ -40,7 +44,10 @@ def studio(
     project = Project(folder)
     token = new_token()
     with FolderLock(project.folder), as_file(files("objectstates") / "demo") as clips:
-        session = StudioSession(project, EventStream())
+        settings = {} if config is None else read_configuration(config, "discover")
+        of_page = {"object_name", "detector", "states", "action", "open_page"}
+        kept = {name: value for name, value in settings.items() if name not in of_page}
+        session = StudioSession(project, EventStream(), kept)
         if videos is not None:
             project.add_folder(str(videos.resolve()))
         if demo:

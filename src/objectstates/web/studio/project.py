@@ -96,8 +96,7 @@ class Project:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).resolve()
         self.videos, self.labels = self.folder / "videos", self.folder / "labels"
-        self.found, self.exports = self.folder / "found", self.folder / "exports"
-        self.log = self.folder / "discover.log"
+        self.found, self.log = self.folder / "found", self.folder / "discover.log"
         self._file = self.folder / "studio.json"
         try:
             self._open()
@@ -154,8 +153,8 @@ class Project:
         folder = Path(os.path.expanduser(text.strip().strip("'\"")))
         if not text.strip() or not folder.is_absolute():
             raise VideoError("give the whole path of the folder, such as /home/me/videos")
-        if "\0" in text or not folder.exists():
-            raise VideoError(f"{text.strip()} does not exist; check the path")
+        if "\0" in text or not folder.is_dir():
+            raise VideoError(f"{text.strip()!r} is not a folder of this machine; check the path")
         if self.folder == folder.resolve() or self.folder in folder.resolve().parents:
             raise VideoError(f"{folder} is in the project itself; choose another folder")
         count = len(find_clips([folder]))

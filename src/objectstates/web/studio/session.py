@@ -13,6 +13,7 @@ from objectstates.base.errors import ObjectStatesError, ResultError, VideoError,
 from objectstates.base.storage import remove
 from objectstates.data.result import Result
 from objectstates.export import export
+from objectstates.export.names import safe_name
 from objectstates.export.registry import FORMATS
 from objectstates.report.headline import headline
 from objectstates.report.verdict_text import side_texts
@@ -76,7 +77,8 @@ class StudioSession:
 
     def detector(self) -> Path | None:
         """The detector trained on the project's labels, once there is one."""
-        place = self.project.labels / "detector.npz"
+        name = self.project.choices.object
+        place = self.project.labels / f"{safe_name(name)}.npz" if name else self.project.labels
         return place if place.is_file() else None
 
     def video(self, clip: str) -> Path | None:
@@ -131,7 +133,7 @@ class StudioSession:
                 "folder": str(folder) if (folder / "export.json").is_file() else "",
             }
             for name in FORMATS
-            for folder in [self.project.exports / name]
+            for folder in [self.project.found / "exports" / name]
         ]
 
     # --- what the page does -----------------------------------------------------------------------
@@ -214,7 +216,7 @@ class StudioSession:
         with self._exporting:
             for name in FORMATS if format == "all" else [format]:
                 try:
-                    done = export(result, name, self.project.exports / name)
+                    done = export(result, name, self.project.found / "exports" / name)
                 except ObjectStatesError as problem:
                     if format != "all":
                         raise
@@ -244,6 +246,7 @@ class StudioSession:
     # --- what threads report ----------------------------------------------------------------------
 
     def _changed(self) -> None:
+        self._clips = {}
         self.events.publish("studio.changed", {})
 
     def _progressed(self, progress: DiscoveryProgress) -> None:
