@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from objectstates.base.choices import SideName, Solver
 from objectstates.solver.block_steps import STEPS_PER_BLOCK, exact_step, sweep, with_capacity
@@ -32,14 +34,34 @@ Classifier = Callable[[SideName, Floats, Floats], tuple[Floats, Floats]]
 """(W, b) of one side, (d, K) and (K,), from labels (M, K) and their residual A Y (M, K)."""
 
 
+class Point(NamedTuple):
+    """A solution, with the linear costs of the constraints it was found under, (T, 1), (M, 2)."""
+
+    action: Iterate
+    state: Iterate
+    costs: tuple[Floats, Floats]
+
+    def changed(self, joint: JointProblem) -> npt.NDArray[np.bool_]:
+        """(N,) which clips have other constraints in ``joint``."""
+        changed = np.zeros(joint.n_clips, bool)
+        for side, costs in zip((joint.action, joint.state), self.costs, strict=True):
+            rows = np.flatnonzero((side.constraints.linear != costs).any(axis=1))
+            changed[np.searchsorted(side.constraints.offsets, rows, side="right") - 1] = True
+        return changed
+
+
 class InMemoryProblem:
     """A joint problem with a current point, ``action`` and ``state``.
 
     classifier : computes classifiers from labels, where the features are at hand.
+    begin_at : the solution of a problem with the same rows and other constraints. Clips whose
+        constraints are the same start there, the others at random labels.
     """
 
-    def __init__(self, joint: JointProblem, classifier: Classifier) -> None:
-        self.joint, self._classifier = joint, classifier
+    def __init__(
+        self, joint: JointProblem, classifier: Classifier, begin_at: Point | None = None
+    ) -> None:
+        self.joint, self._classifier, self._begin_at = joint, classifier, begin_at
 
     @property
     def coupled(self) -> bool:
@@ -50,6 +72,10 @@ class InMemoryProblem:
         self._rng = np.random.default_rng(seed)
         self.action = vertex(joint.action, random_labels(joint.action.constraints, self._rng))
         self.state = vertex(joint.state, random_labels(joint.state.constraints, self._rng))
+        if self._begin_at is not None:
+            changed = self._begin_at.changed(joint)
+            self.action = _begun(joint.action, self._begin_at.action, self.action, changed)
+            self.state = _begun(joint.state, self._begin_at.state, self.state, changed)
         return joint.terms(self.action, self.state).total
 
     def run_pass(self, solver: Solver, share: float) -> tuple[float, float]:
@@ -102,6 +128,12 @@ class InMemoryProblem:
 
         return Rounding(*labels, *scores, classifiers)
 
+    def point(self) -> Point:
+        """The current point; its arrays are not copied."""
+        sides = self.joint.action, self.joint.state
+        costs = sides[0].constraints.linear, sides[1].constraints.linear
+        return Point(self.action, self.state, costs)
+
     def integer_terms(self, action: Labels, state: Labels) -> Terms:
         return self.joint.integer_terms(action, state)
 
@@ -110,6 +142,17 @@ class InMemoryProblem:
         y = one_hot(labels, of.constraints.n_states)
         scores, residual = held_out_scores(of, y)
         return Learned(scores, lambda: self._classifier(side, y, residual))
+
+
+def _begun(side: Side, earlier: Iterate, fresh: Iterate, changed: npt.NDArray[np.bool_]) -> Iterate:
+    """A copy of ``earlier``, with the labels of ``fresh`` (one vertex) in clips that changed."""
+    at = Iterate(*(part.copy() for part in earlier))
+    at.counts[changed] = 1
+    at.weights[changed, 0] = 1.0
+    rows = np.repeat(changed, np.diff(side.constraints.offsets))
+    at.labels[rows], at.vertices[rows, 0] = fresh.labels[rows], fresh.vertices[rows, 0]
+    refresh(side, at)
+    return at
 
 
 def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:
