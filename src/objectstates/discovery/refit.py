@@ -8,6 +8,7 @@ its labels can differ from those of `fit`: on the corpora tried, in 0 to 8 % of 
 are to be shown until `fit` is done.
 """
 
+# ruff: noqa: SLF001  (it takes the steps of JointDiscovery.fit one by one)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
