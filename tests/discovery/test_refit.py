@@ -104,3 +104,15 @@ def test_contradictions_are_named_before_a_fit(corpus):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         refitter.check(rows[:1])
+
+
+def test_an_update_starts_from_the_solution_when_clips_are_left_out_and_taken_in_again(corpus):
+    refitter = Refitter(corpus, JointDiscovery().get_params())
+    refitter.fit([])
+    without = [Correction(corpus.clip_ids[2], "exclude")]
+    for rows in (without, []):
+        quick = refitter.update(rows)
+        whole = refitter.fit(rows)
+        assert quick.clips == whole.clips
+        assert quick.summary["passes"] < whole.summary["passes"] / 2
+        assert (np.abs(quick.action_time - whole.action_time) < 1).mean() > 0.8

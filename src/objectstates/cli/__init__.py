@@ -22,6 +22,7 @@ from objectstates.cli import (
     inspect,
     narration,
     report,
+    review,
 )
 from objectstates.cli.output import Command, complain
 
@@ -41,6 +42,7 @@ for command in (
     inspect.inspect,
     report.report,
     export.export,
+    review.review,
     evaluation.reproduce,
     evaluation.benchmark,
     demo.demo,

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+
 from objectstates.base.choices import SideName
 from objectstates.base.errors import CorpusError
 from objectstates.data.corpus import Array, Corpus
@@ -61,7 +63,7 @@ class _Sides:
 
 
 class KeptFactors:
-    """Factored features of the last few sets of clips, with the last solution in each.
+    """Factored features of the last few sets of clips, and the last solution.
 
     Corrections change constraints and not features, so that fits of the same clips can share them.
     """
@@ -69,7 +71,7 @@ class KeptFactors:
     def __init__(self, most: int = 2) -> None:
         self._most = most
         self._sides: dict[object, _Sides] = {}
-        self.points: dict[object, Point] = {}
+        self._last: tuple[tuple[str, ...], Point] | None = None
 
     def sides(self, key: object, make: Callable[[], _Sides]) -> _Sides:
         """Those kept under ``key``, or new ones; the oldest are dropped."""
@@ -77,8 +79,21 @@ class KeptFactors:
         self._sides[key] = found
         for oldest in list(self._sides)[: -self._most]:
             del self._sides[oldest]
-            self.points.pop(oldest, None)
         return found
+
+    def remember(self, clips: tuple[str, ...], point: Point) -> None:
+        """Keep a solution for `begin_at`."""
+        self._last = clips, point
+
+    def begin_at(
+        self, clips: tuple[str, ...], action: Constraints, state: Constraints
+    ) -> Point | None:
+        """The last solution, in these clips; None if there is none."""
+        if self._last is None:
+            return None
+        known = {clip: n for n, clip in enumerate(self._last[0])}
+        numbers = np.array([known.get(clip, -1) for clip in clips], np.int64)
+        return self._last[1].of_clips(numbers, action, state)
 
 
 def pose_in_memory(
@@ -109,11 +124,11 @@ def pose_in_memory(
         problem = InMemoryProblem(
             joint,
             lambda side, *given: sides.factored[side].classifier(*given),
-            kept.points.get(key) if kept is not None and warm else None,
+            kept.begin_at(corpus.clip_ids, action, state) if kept is not None and warm else None,
         )
         yield Posed(problem, sides.reductions, WARM_ROUND_EVERY if warm else 1)
         if kept is not None:  # not after an exception: the point may be none
-            kept.points[key] = problem.point()
+            kept.remember(corpus.clip_ids, problem.point())
 
     return pose
 

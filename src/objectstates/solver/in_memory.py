@@ -13,7 +13,7 @@ from objectstates.solver.block_steps import STEPS_PER_BLOCK, exact_step, sweep, 
 from objectstates.solver.distortion import distortion
 from objectstates.solver.frank_wolfe import Evaluation, Learned, Rounding
 from objectstates.solver.held_out import held_out_scores
-from objectstates.solver.oracle import Floats, Labels, random_labels
+from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, random_labels
 from objectstates.solver.problem import (
     Iterate,
     JointProblem,
@@ -34,20 +34,71 @@ Classifier = Callable[[SideName, Floats, Floats], tuple[Floats, Floats]]
 """(W, b) of one side, (d, K) and (K,), from labels (M, K) and their residual A Y (M, K)."""
 
 
+class SidePoint(NamedTuple):
+    """One side of a solution, and the constraints it was found under.
+
+    labels, vertices, weights, counts : as in `Iterate`.
+    """
+
+    constraints: Constraints
+    labels: Floats
+    vertices: Labels
+    weights: Floats
+    counts: Ints
+
+    def of_clips(self, clips: Ints, offsets: Ints) -> SidePoint:
+        """The clips with these numbers, -1 for one without a solution, which becomes NaN.
+
+        offsets : (N + 1,) first row of each clip in the problem to come.
+        """
+        n_rows, n_states, capacity = offsets[-1], self.labels.shape[1], self.weights.shape[1]
+        labels = np.full((n_rows, n_states), np.nan)
+        vertices = np.zeros((n_rows, capacity), np.int8)
+        linear = np.full((n_rows, n_states), np.nan)
+        weights, counts = np.zeros((len(clips), capacity)), np.ones(len(clips), np.int64)
+        for n, old in enumerate(clips):
+            if old >= 0:
+                mine = slice(offsets[n], offsets[n + 1])
+                rows = slice(self.constraints.offsets[old], self.constraints.offsets[old + 1])
+                labels[mine], vertices[mine] = self.labels[rows], self.vertices[rows]
+                linear[mine] = self.constraints.linear[rows]
+                weights[n], counts[n] = self.weights[old], self.counts[old]
+        constraints = self.constraints._replace(offsets=offsets, linear=linear)
+        return SidePoint(constraints, labels, vertices, weights, counts)
+
+    def changed(self, side: Side) -> npt.NDArray[np.bool_]:
+        """(N,) which clips have other constraints in ``side``, or no solution."""
+        rows = (side.constraints.linear != self.constraints.linear).any(axis=1)  # NaN is unequal
+        owner = np.repeat(np.arange(len(self.counts)), np.diff(side.constraints.offsets))
+        return np.bincount(owner[rows], minlength=len(self.counts)) > 0
+
+    def begun(self, side: Side, fresh: Iterate, changed: npt.NDArray[np.bool_]) -> Iterate:
+        """An iterate here, with the labels of ``fresh``, a vertex, in clips that changed."""
+        at = fresh._replace(
+            labels=self.labels.copy(),
+            vertices=self.vertices.copy(),
+            weights=self.weights.copy(),
+            counts=self.counts.copy(),
+        )
+        at.counts[changed] = 1
+        at.weights[changed, 0] = 1.0
+        rows = np.repeat(changed, np.diff(side.constraints.offsets))
+        at.labels[rows], at.vertices[rows, 0] = fresh.labels[rows], fresh.vertices[rows, 0]
+        refresh(side, at)
+        return at
+
+
 class Point(NamedTuple):
-    """A solution, with the linear costs of the constraints it was found under, (T, 1), (M, 2)."""
+    """A solution, to start another problem of the same clips from."""
 
-    action: Iterate
-    state: Iterate
-    costs: tuple[Floats, Floats]
+    action: SidePoint
+    state: SidePoint
 
-    def changed(self, joint: JointProblem) -> npt.NDArray[np.bool_]:
-        """(N,) which clips have other constraints in ``joint``."""
-        changed = np.zeros(joint.n_clips, bool)
-        for side, costs in zip((joint.action, joint.state), self.costs, strict=True):
-            rows = np.flatnonzero((side.constraints.linear != costs).any(axis=1))
-            changed[np.searchsorted(side.constraints.offsets, rows, side="right") - 1] = True
-        return changed
+    def of_clips(self, clips: Ints, action: Constraints, state: Constraints) -> Point:
+        """The clips with these numbers, -1 for one without a solution, for other constraints."""
+        return Point(
+            self.action.of_clips(clips, action.offsets), self.state.of_clips(clips, state.offsets)
+        )
 
 
 class InMemoryProblem:
@@ -73,9 +124,10 @@ class InMemoryProblem:
         self.action = vertex(joint.action, random_labels(joint.action.constraints, self._rng))
         self.state = vertex(joint.state, random_labels(joint.state.constraints, self._rng))
         if self._begin_at is not None:
-            changed = self._begin_at.changed(joint)
-            self.action = _begun(joint.action, self._begin_at.action, self.action, changed)
-            self.state = _begun(joint.state, self._begin_at.state, self.state, changed)
+            begin_at = self._begin_at
+            changed = begin_at.action.changed(joint.action) | begin_at.state.changed(joint.state)
+            self.action = begin_at.action.begun(joint.action, self.action, changed)
+            self.state = begin_at.state.begun(joint.state, self.state, changed)
         return joint.terms(self.action, self.state).total
 
     def run_pass(self, solver: Solver, share: float) -> tuple[float, float]:
@@ -130,9 +182,13 @@ class InMemoryProblem:
 
     def point(self) -> Point:
         """The current point; its arrays are not copied."""
-        sides = self.joint.action, self.joint.state
-        costs = sides[0].constraints.linear, sides[1].constraints.linear
-        return Point(self.action, self.state, costs)
+        sides = ((self.joint.action, self.action), (self.joint.state, self.state))
+        return Point(
+            *(
+                SidePoint(side.constraints, at.labels, at.vertices, at.weights, at.counts)
+                for side, at in sides
+            )
+        )
 
     def integer_terms(self, action: Labels, state: Labels) -> Terms:
         return self.joint.integer_terms(action, state)
@@ -142,17 +198,6 @@ class InMemoryProblem:
         y = one_hot(labels, of.constraints.n_states)
         scores, residual = held_out_scores(of, y)
         return Learned(scores, lambda: self._classifier(side, y, residual))
-
-
-def _begun(side: Side, earlier: Iterate, fresh: Iterate, changed: npt.NDArray[np.bool_]) -> Iterate:
-    """A copy of ``earlier``, with the labels of ``fresh`` (one vertex) in clips that changed."""
-    at = Iterate(*(part.copy() for part in earlier))
-    at.counts[changed] = 1
-    at.weights[changed, 0] = 1.0
-    rows = np.repeat(changed, np.diff(side.constraints.offsets))
-    at.labels[rows], at.vertices[rows, 0] = fresh.labels[rows], fresh.vertices[rows, 0]
-    refresh(side, at)
-    return at
 
 
 def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:
