@@ -22,6 +22,7 @@ from objectstates.cli import (
     inspect,
     narration,
     report,
+    review,
     studio,
 )
 from objectstates.cli.output import Command, complain
@@ -42,6 +43,7 @@ for command in (
     inspect.inspect,
     report.report,
     export.export,
+    review.review,
     evaluation.reproduce,
     evaluation.benchmark,
     studio.studio,
