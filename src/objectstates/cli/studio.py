@@ -25,8 +25,8 @@ def studio(
     config: Annotated[
         Path | None, flag("Settings of discover, from a TOML file (config init writes one).")
     ] = None,
-    no_open: Annotated[bool, flag("Do not open the page in a browser.", "--no-open")] = False,
-    port: Annotated[int, flag("Port of 127.0.0.1; a free one unless given.")] = 0,
+    port: Annotated[int, flag("Port of the page; a free one unless given.")] = 0,
+    open_page: Annotated[bool, flag("Open the page in the browser.", "--open/--no-open")] = True,
 ) -> None:
     """Open a local page: videos, a few boxes, discovery, review and export, step by step.
 
@@ -61,4 +61,4 @@ def studio(
             print(f"open {address}\n(Ctrl-C ends it; nothing is lost)", flush=True)
 
         app = create_studio(session, token=token)
-        run(app, token=token, open_browser=not no_open, port=port, ready=ready)
+        run(app, token=token, open_browser=open_page, port=port, ready=ready)

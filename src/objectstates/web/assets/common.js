@@ -205,3 +205,10 @@ function showKeys(known) {
   document.body.append(dialog);
   dialog.showModal();
 }
+
+// --- the way back ---------------------------------------------------------------------------------
+
+// Pages that were opened from the studio lead back to it.
+if (location.pathname !== "/" && sessionStorage.getItem("studio")) {
+  document.querySelector("header")?.prepend(element("a", { class: "quiet", href: "/" }, "← Studio"));
+}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -16,7 +17,10 @@ from starlette.responses import JSONResponse, RedirectResponse
 from starlette.routing import BaseRoute, Mount, Router
 from starlette.types import Receive, Scope, Send
 
-from objectstates.web.server import create_app
+from objectstates.base.errors import ObjectStatesError
+from objectstates.web.review.routes import review_routes
+from objectstates.web.review.session import ReviewSession
+from objectstates.web.server import create_app, plain
 from objectstates.web.studio.routes import LARGE_BODIES, studio_routes
 from objectstates.web.studio.session import StudioSession
 
@@ -44,14 +48,17 @@ class SubPage:
         self._open: tuple[Hashable, Closable, Router] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        router = await run_in_threadpool(self._router)
+        problem = "this page cannot be used now: go back to the studio's page"
+        try:
+            router = await run_in_threadpool(self._router)
+        except ObjectStatesError as error:
+            router, problem = None, plain(str(error))
         if router is not None:
             await router(scope, receive, send)
         elif scope["method"] == "GET" and "/api/" not in scope["path"]:
-            await RedirectResponse("/", 303)(scope, receive, send)
+            await RedirectResponse(f"/#problem={quote(problem)}", 303)(scope, receive, send)
         else:
-            message = "this page cannot be used now: go back to the studio's page"
-            await JSONResponse({"error": message}, 409)(scope, receive, send)
+            await JSONResponse({"error": problem}, 409)(scope, receive, send)
 
     def _router(self) -> Router | None:
         with self._lock:
@@ -76,7 +83,9 @@ class SubPage:
 
 def create_studio(session: StudioSession, *, token: str) -> Starlette:
     """The application of a project, with the pages of label and review."""
-    pages: dict[str, SubPage] = {}
+    pages = {
+        "review": SubPage(session.reviewable, lambda: _review(session)),
+    }
 
     def close() -> None:
         for page in pages.values():
@@ -93,3 +102,9 @@ def create_studio(session: StudioSession, *, token: str) -> Starlette:
         large_bodies=LARGE_BODIES,
         on_shutdown=close,
     )
+
+
+def _review(studio: StudioSession) -> tuple[Closable, Sequence[BaseRoute]]:
+    studio.hold_found()
+    session = ReviewSession(studio.project.found, events=studio.events)
+    return session, review_routes(session)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from objectstates.app.inspection import describe_verdict
+from objectstates.app.workspace import Workspace
 from objectstates.base.errors import ObjectStatesError, ResultError, VideoError, WorkspaceError
 from objectstates.base.storage import remove
+from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.export import export
 from objectstates.export.names import safe_name
@@ -19,8 +22,9 @@ from objectstates.report.headline import headline
 from objectstates.report.verdict_text import side_texts
 from objectstates.video.clip_list import ClipSpan
 from objectstates.web.events import EventStream
+from objectstates.web.folder_lock import FolderLock
 from objectstates.web.studio.discovery import Discovery, DiscoveryProgress
-from objectstates.web.studio.project import Job, JobState, Project
+from objectstates.web.studio.project import Choices, Job, JobState, Project
 from objectstates.web.studio.shelf import Shelf
 
 FEWEST_CLIPS = 2
@@ -48,6 +52,7 @@ class StudioSession:
         self.discoveries = 0
         self._exporting = threading.Lock()
         self._closed = False
+        self._found_lock, self._holds_found = ExitStack(), False
         project.remove_partial_uploads()
 
     # --- what the page shows ----------------------------------------------------------------------
@@ -56,12 +61,14 @@ class StudioSession:
         """All that the page shows."""
         with self._lock:
             choices, job = self.project.choices, self.project.choices.job
+            reviewed = self._reviewed_names()
             clips, gone = self._read_clips()
             detector = self.detector()
             result = None if self._discovery.running else self._result()
             return {
                 "project": str(self.project.folder),
-                "choices": {name: getattr(choices, name) for name in _CHOICES},
+                "choices": {name: getattr(choices, name) for name in _CHOICES} | (reviewed or {}),
+                "named_in_review": reviewed is not None,
                 "folders": list(choices.folders),
                 "gone": gone,
                 "videos": self._shelf.describe(clips, self.project.videos),
@@ -126,6 +133,16 @@ class StudioSession:
             "folder": str(self.project.found),
         }
 
+    def _reviewed_names(self) -> dict[str, str] | None:
+        """The names that were chosen in review, which then hold; those not chosen are empty."""
+        if not (self.project.found / "review.json").is_file():
+            return None
+        names = Workspace(self.project.found).reviewed_names()
+        if names is None:
+            return None
+        usual = LabelNames().to_json()
+        return {k: "" if name == usual[k] else name for k, name in names.to_json().items()}
+
     def _exports(self) -> list[dict[str, Any]]:
         return [
             {
@@ -187,15 +204,17 @@ class StudioSession:
                     "there is no detector yet: draw boxes and train one, or choose to go without"
                 )
             by_labels = choices.boxes == "labels"
+            names = choices if self._reviewed_names() is None else Choices()
             task = {
                 **self._settings,
                 "videos": [str(span.video) for span in clips],
                 "out": str(self.project.found),
                 "object": choices.object or None,
                 "detector": f"fewshot:{detector}" if by_labels else "motion",
-                "states": [choices.state_1, choices.state_2] if choices.state_1 else None,
-                "action": choices.action or None,
+                "states": [names.state_1, names.state_2] if names.state_1 else None,
+                "action": names.action or None,
             }
+            self.hold_found()
             job = Job("running", self.project.inputs(detector))
             self.project.change({"job": job})
             self._discovery.start(task)
@@ -232,6 +251,15 @@ class StudioSession:
         self._closed = True
         self._shelf.close()
         self._discovery.cancel()
+        self._found_lock.close()
+
+    def hold_found(self) -> None:
+        """Keep other servers away from the result, as long as this one runs."""
+        with self._lock:
+            if not self._holds_found:
+                self.project.found.mkdir(exist_ok=True)
+                self._found_lock.enter_context(FolderLock(self.project.found))
+                self._holds_found = True
 
     def reviewable(self) -> int | None:
         """The number of the discovery whose result can be reviewed now; None if there is none."""

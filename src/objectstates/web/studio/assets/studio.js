@@ -95,8 +95,10 @@ function videoItem(video, key) {
 function showNames() {
   for (const input of at("names").elements) {
     if (input !== document.activeElement) input.value = state.choices[input.name];
+    if (input.name !== "object") input.disabled = state.named_in_review;
   }
   const { object, state_1: before, action, state_2: after } = state.choices;
+  at("names-note").textContent = state.named_in_review ? "The names of the answers are changed in the review." : "The last three are only names for the answers; they may stay empty.";
   status("names", [object, [before, action, after].filter(Boolean).join(" → ")].filter(Boolean).join(": "));
 }
 
@@ -128,9 +130,24 @@ function showDiscovery() {
   document.querySelector("#command code").textContent = command();
 }
 
+let began = null; // when the first clip of this page's view was read, and how many were then
+
+/** "about 3 min left", once a few clips have shown how long they take. */
+function timeLeft(stage, done, total) {
+  if (stage !== "ingest" || !total) {
+    began = null;
+    return "";
+  }
+  began ??= { at: Date.now(), done };
+  const read = done - began.done;
+  if (read < 2 || done >= total) return "";
+  const seconds = ((Date.now() - began.at) / 1000 / read) * (total - done);
+  return ` · about ${seconds < 90 ? `${Math.max(10, Math.ceil(seconds / 10) * 10)} s` : `${Math.round(seconds / 60)} min`} left`;
+}
+
 function showProgress({ stage, done, total, frames, text }) {
   at("stage").textContent = STAGES[stage] || stage;
-  const amount = total ? `${done} of ${total}${frames ? ` · ${frames} frames` : ""}` : text || "";
+  const amount = total ? `${done} of ${total}${frames ? ` · ${frames} frames` : ""}${timeLeft(stage, done, total)}` : text || "";
   at("amount").textContent = amount;
   const bar = at("bar");
   if (total) {
@@ -156,6 +173,13 @@ function outcome(found) {
     ...state.problems,
   ];
   if (notes.length) made.push(element("ul", { class: "advice" }, ...notes.map((text) => element("li", {}, plain(text)))));
+  const missed = found.sides.some((side) => side.finding !== "found");
+  if (missed && state.choices.boxes === "motion") {
+    made.push(element("p", {}, element("button", { type: "button", class: "quiet", onclick: () => {
+      send("choices", { boxes: "labels" });
+      at("step-boxes").scrollIntoView();
+    } }, "Draw boxes after all")));
+  }
   if (found.report) made.push(element("p", {}, element("a", { href: "/report", target: "_blank", rel: "noopener" }, "Open the report")));
   return made;
 }
@@ -247,9 +271,9 @@ async function exportTo(format, button) {
 
 at("names").addEventListener("submit", (event) => event.preventDefault());
 at("names").addEventListener("change", () => {
-  const values = Object.fromEntries(new FormData(at("names")));
+  const values = Object.fromEntries([...new FormData(at("names"))]);
   // Both states have names or neither: wait for the second.
-  if (Boolean(values.state_1.trim()) !== Boolean(values.state_2.trim())) {
+  if ("state_1" in values && Boolean(values.state_1.trim()) !== Boolean(values.state_2.trim())) {
     delete values.state_1;
     delete values.state_2;
     status("names", "Name the state before and the state after.");
@@ -422,7 +446,13 @@ function plain(text) {
 
 listen("hello", refresh);
 listen("studio.changed", refreshSoon);
+for (const kind of ["review.finish", "review.changed", "label.state"]) listen(kind, refreshSoon);
 listen("studio.progress", (progress) => {
   if (state?.job.state === "running") showProgress(progress);
 });
+sessionStorage.setItem("studio", "/"); // the other pages then show the way back
+if (location.hash.startsWith("#problem=")) {
+  toast(sentence(decodeURIComponent(location.hash.slice("#problem=".length))), { error: true });
+  history.replaceState(null, "", "/");
+}
 refresh();
