@@ -20,6 +20,7 @@ from objectstates.cli import (
     fit,
     ingest,
     inspect,
+    label,
     narration,
     report,
 )
@@ -38,6 +39,7 @@ for command in (
     ingest.ingest,
     fit.fit,
     fit.predict,
+    label.label,
     inspect.inspect,
     report.report,
     export.export,
