@@ -174,22 +174,25 @@ def add_videos(page: Page, server: Server) -> None:
 def draw_boxes(page: Page, server: Server) -> None:
     page.click("#label")
     page.wait(lambda: page.find("#overlay").is_displayed())
-    drawn = 0
-    while drawn < BOXES:
-        if drawn == 5:
+    for number in range(BOXES):
+        if number == BOXES // 2:
             server.restart()
             page.driver.get(server.address.replace("/?", "/label/?"))
-            page.wait(lambda: page.text("#boxes") == "5")
-        page.wait(lambda: page.text("#clip-name") in CLIPS and page.text("#clip-time"))
-        before = page.text("#clip-name"), page.text("#clip-time")
-        draw(page, true_box(before[0], float(before[1].split()[0])))
-        drawn += 1
-        page.wait(lambda: page.text("#boxes") == str(drawn))
-        page.click("#skip")
-        page.wait(lambda: (page.text("#clip-name"), page.text("#clip-time")) != before)
+            page.wait(lambda: page.text("#boxes") == str(BOXES // 2))
+        draw_next(page, number + 1)
     page.click("#finish")
     page.wait(lambda: page.ask("/api/state")["detector"])
     page.driver.get(server.address)
+
+
+def draw_next(page: Page, number: int) -> None:
+    """Draw the box of the frame that is shown, the ``number``-th; go on to the next frame."""
+    page.wait(lambda: page.text("#clip-name") in CLIPS and page.text("#clip-time"))
+    clip, at = page.text("#clip-name"), page.text("#clip-time")
+    draw(page, true_box(clip, float(at.split()[0])))
+    page.wait(lambda: page.text("#boxes") == str(number))
+    page.click("#skip")
+    page.wait(lambda: (page.text("#clip-name"), page.text("#clip-time")) != (clip, at))
 
 
 def draw(page: Page, box: list[float]) -> None:

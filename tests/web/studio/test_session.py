@@ -44,7 +44,7 @@ def test_from_videos_to_exports(session: StudioSession, tmp_path: Path) -> None:
         session.discover()
     with pytest.raises(WorkspaceError, match="discover first"):
         session.export("csv")
-    session.project.labels.mkdir()
+    session.project.labels.mkdir(parents=True)
     shutil.copy(DEMO / "drawer.npz", session.project.labels / "drawer.npz")
     assert session.state()["detector"]
     assert session.reviewable() is None

@@ -18,6 +18,8 @@ from starlette.routing import BaseRoute, Mount, Router
 from starlette.types import Receive, Scope, Send
 
 from objectstates.base.errors import ObjectStatesError
+from objectstates.web.label.routes import label_routes
+from objectstates.web.label.session import LabelSession
 from objectstates.web.review.routes import review_routes
 from objectstates.web.review.session import ReviewSession
 from objectstates.web.server import create_app, plain
@@ -84,6 +86,7 @@ class SubPage:
 def create_studio(session: StudioSession, *, token: str) -> Starlette:
     """The application of a project, with the pages of label and review."""
     pages = {
+        "label": SubPage(session.labelable, lambda: _label(session)),
         "review": SubPage(session.reviewable, lambda: _review(session)),
     }
 
@@ -102,6 +105,14 @@ def create_studio(session: StudioSession, *, token: str) -> Starlette:
         large_bodies=LARGE_BODIES,
         on_shutdown=close,
     )
+
+
+def _label(studio: StudioSession) -> tuple[Closable, Sequence[BaseRoute]]:
+    project = studio.project
+    clips, name = studio.clips(), project.choices.object
+    session = LabelSession(clips, name, project.labels, publish=studio.events.publish)
+    session.start()
+    return session, label_routes(session)
 
 
 def _review(studio: StudioSession) -> tuple[Closable, Sequence[BaseRoute]]:

@@ -21,6 +21,7 @@ from objectstates.base.cache import digest
 from objectstates.base.errors import SettingError, VideoError, WorkspaceError
 from objectstates.base.storage import remove, write_atomically
 from objectstates.data.label_names import LONGEST, LabelNames
+from objectstates.export.names import safe_name
 from objectstates.video.clip_list import ClipSpan, find_clips
 
 VERSION = 1
@@ -95,7 +96,7 @@ class Project:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).resolve()
-        self.videos, self.labels = self.folder / "videos", self.folder / "labels"
+        self.videos = self.folder / "videos"
         self.found, self.log = self.folder / "found", self.folder / "discover.log"
         self._file = self.folder / "studio.json"
         try:
@@ -119,6 +120,17 @@ class Project:
         self.videos.mkdir(exist_ok=True)
         if self.choices.job.state == "running":  # the server was killed, and with it the discovery
             self.save(replace(self.choices, job=replace(self.choices.job, state="interrupted")))
+
+    @property
+    def labels(self) -> Path:
+        """The folder of the labels of the object, by its name."""
+        return self.folder / "labels" / safe_name(self.choices.object)
+
+    @property
+    def detector(self) -> Path | None:
+        """The detector trained on the labels, once there is one."""
+        place = self.labels / f"{self.labels.name}.npz"
+        return place if place.is_file() else None
 
     def remove_partial_uploads(self) -> None:
         """Remove what a server that was killed had received of a video."""
@@ -178,10 +190,10 @@ class Project:
                     gone.append(str(problem))
         return find_clips(paths), gone
 
-    def inputs(self, detector: Path | None) -> str:
+    def inputs(self) -> str:
         """A digest of what a discovery depends on."""
         clips, _ = self.clips()
-        choices = self.choices
+        choices, detector = self.choices, self.detector
         return digest(
             [[str(span.video), *_stamp(span.video)] for span in clips],
             [choices.object, choices.boxes],

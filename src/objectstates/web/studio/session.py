@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +16,6 @@ from objectstates.base.storage import remove
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.export import export
-from objectstates.export.names import safe_name
 from objectstates.export.registry import FORMATS
 from objectstates.report.headline import headline
 from objectstates.report.verdict_text import side_texts
@@ -63,7 +62,7 @@ class StudioSession:
             choices, job = self.project.choices, self.project.choices.job
             reviewed = self._reviewed_names()
             clips, gone = self._read_clips()
-            detector = self.detector()
+            detector = self.project.detector
             result = None if self._discovery.running else self._result()
             return {
                 "project": str(self.project.folder),
@@ -78,15 +77,9 @@ class StudioSession:
                 "progress": asdict(self._discovery.progress) if self._discovery.running else None,
                 "problems": list(self._discovery.progress.problems),
                 "found": None if result is None else self._describe(result),
-                "outdated": result is not None and job.inputs != self.project.inputs(detector),
+                "outdated": result is not None and job.inputs != self.project.inputs(),
                 "exports": self._exports(),
             }
-
-    def detector(self) -> Path | None:
-        """The detector trained on the project's labels, once there is one."""
-        name = self.project.choices.object
-        place = self.project.labels / f"{safe_name(name)}.npz" if name else self.project.labels
-        return place if place.is_file() else None
 
     def video(self, clip: str) -> Path | None:
         """The video of one of the project's clips."""
@@ -193,7 +186,7 @@ class StudioSession:
         """Start the discovery with the present choices; it continues from what is there."""
         with self._lock:
             self._idle()
-            choices, detector = self.project.choices, self.detector()
+            choices, detector = self.project.choices, self.project.detector
             clips = self.clips()
             if len(clips) < FEWEST_CLIPS:
                 raise VideoError(
@@ -215,7 +208,7 @@ class StudioSession:
                 "action": names.action or None,
             }
             self.hold_found()
-            job = Job("running", self.project.inputs(detector))
+            job = Job("running", self.project.inputs())
             self.project.change({"job": job})
             self._discovery.start(task)
         self._changed()
@@ -260,6 +253,12 @@ class StudioSession:
                 self.project.found.mkdir(exist_ok=True)
                 self._found_lock.enter_context(FolderLock(self.project.found))
                 self._holds_found = True
+
+    def labelable(self) -> Hashable | None:
+        """What labels depend on, the object and the clips; None if they are not known yet."""
+        name = self.project.choices.object
+        clips = tuple((span.id, str(span.video)) for span in self.clips())
+        return (name, clips) if name and clips else None
 
     def reviewable(self) -> int | None:
         """The number of the discovery whose result can be reviewed now; None if there is none."""
