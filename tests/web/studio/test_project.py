@@ -83,7 +83,7 @@ def test_a_folder_without_videos_says_so(project: Project, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "values",
     [{"object": "a\nb"}, {"object": "x" * 61}, {"object": "a,b"}, {"object": " a"},
-     {"state_1": "open"}, {"state_1": "a", "state_2": "a"}, {"boxes": "magic"}, {"object": 3}],
+     {"state_1": "a", "state_2": "a"}, {"action": "state 2"}, {"boxes": "magic"}, {"object": 3}],
 )  # fmt: skip
 def test_names_that_cannot_be_used_change_nothing(project: Project, values) -> None:
     before = project.choices

@@ -73,13 +73,11 @@ class Choices:
             _check_name(name, getattr(self, name))
         if self.boxes not in get_args(Boxes):
             raise SettingError(f"boxes must be one of {', '.join(get_args(Boxes))}")
-        if bool(self.state_1) != bool(self.state_2):
-            raise SettingError("name both states, before and after, or neither")
         self.names()
 
     def names(self) -> LabelNames:
-        states = (self.state_1, self.state_2) if self.state_1 else None
-        return LabelNames.of(states, self.action or None)
+        given = {"state_1": self.state_1, "action": self.action, "state_2": self.state_2}
+        return LabelNames(**{label: name for label, name in given.items() if name})
 
 
 def _check_name(kind: str, value: object) -> None:

@@ -197,15 +197,16 @@ class StudioSession:
                     "there is no detector yet: draw boxes and train one, or choose to go without"
                 )
             by_labels = choices.boxes == "labels"
-            names = choices if self._reviewed_names() is None else Choices()
+            named = Choices() if self._reviewed_names() else choices
+            names = named.names()
             task = {
                 **self._settings,
                 "videos": [str(span.video) for span in clips],
                 "out": str(self.project.found),
                 "object": choices.object or None,
                 "detector": f"fewshot:{detector}" if by_labels else "motion",
-                "states": [names.state_1, names.state_2] if names.state_1 else None,
-                "action": names.action or None,
+                "states": [names.state_1, names.state_2],
+                "action": names.action,
             }
             self.hold_found()
             job = Job("running", self.project.inputs())

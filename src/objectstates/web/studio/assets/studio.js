@@ -94,7 +94,9 @@ function videoItem(video, key) {
 
 function showNames() {
   for (const input of at("names").elements) {
-    if (input !== document.activeElement) input.value = state.choices[input.name];
+    // What the user has typed and was not sent yet stays.
+    const typed = input === document.activeElement || (input.dataset.shown !== undefined && input.value !== input.dataset.shown);
+    if (!typed || input.value === state.choices[input.name]) input.value = input.dataset.shown = state.choices[input.name];
     if (input.name !== "object") input.disabled = state.named_in_review;
   }
   const { object, state_1: before, action, state_2: after } = state.choices;
@@ -239,7 +241,7 @@ function command() {
   const words = ["objectstates", "discover", ...own, ...state.folders, "--out", `${state.project}/found`];
   if (choices.object) words.push("--object", choices.object);
   words.push("--detector", choices.boxes === "labels" ? `fewshot:${state.detector_file || "detector.npz"}` : "motion");
-  if (choices.state_1) words.push("--states", `${choices.state_1},${choices.state_2}`);
+  if (choices.state_1 || choices.state_2) words.push("--states", `${choices.state_1 || "state 1"},${choices.state_2 || "state 2"}`);
   if (choices.action) words.push("--action", choices.action);
   return words.map(quoted).join(" ");
 }
@@ -272,14 +274,6 @@ async function exportTo(format, button) {
 at("names").addEventListener("submit", (event) => event.preventDefault());
 at("names").addEventListener("change", () => {
   const values = Object.fromEntries([...new FormData(at("names"))]);
-  // Both states have names or neither: wait for the second.
-  if ("state_1" in values && Boolean(values.state_1.trim()) !== Boolean(values.state_2.trim())) {
-    delete values.state_1;
-    delete values.state_2;
-    status("names", "Name the state before and the state after.");
-    api("POST", "/api/choices", values).catch((problem) => toast(problem.message, { error: true }));
-    return;
-  }
   send("choices", values);
 });
 for (const input of document.querySelectorAll("input[name=boxes]")) {
