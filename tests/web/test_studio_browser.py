@@ -198,7 +198,7 @@ def draw_next(page: Page, number: int) -> None:
 
 def draw(page: Page, box: list[float]) -> None:
     """Drag a box, given in pixels of the video, on the frame that is shown."""
-    page.wait(lambda: "loading" not in page.find("#stage").get_attribute("class"))
+    page.wait(lambda: "loading" not in str(page.find("#stage").get_attribute("class")))
     overlay = page.find("#overlay")
     page.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", overlay)
     view = page.driver.execute_script("return arguments[0].getAttribute('viewBox')", overlay)
@@ -214,7 +214,7 @@ def draw(page: Page, box: list[float]) -> None:
 
 
 def discover(page: Page, server: Server) -> None:
-    page.wait(lambda: "current" in page.find("#step-discover").get_attribute("class"))
+    page.wait(lambda: "current" in str(page.find("#step-discover").get_attribute("class")))
     page.click("#discover")
     page.wait(lambda: page.ask("/api/state")["progress"]["done"] >= 1)
     server.restart()
@@ -257,3 +257,7 @@ def export(page: Page) -> None:
     page.click("#export-all")
     wanted = f"{len(FORMATS)} of {len(FORMATS)} formats written"
     page.wait(lambda: page.text("#step-export .status") == wanted)
+    home = page.driver.current_url
+    page.driver.get(f"{home}report")
+    assert "drawer" in page.text("h1")
+    page.driver.get(home)

@@ -71,6 +71,7 @@ class StudioSession:
                 "folders": list(choices.folders),
                 "gone": gone,
                 "videos": self._shelf.describe(clips, self.project.videos),
+                "drawn": self.project.labelled_frames(),
                 "detector": detector is not None,
                 "detector_file": str(detector or ""),
                 "job": {"state": job.state, "error": job.error},
@@ -130,7 +131,10 @@ class StudioSession:
         """The names that were chosen in review, which then hold; those not chosen are empty."""
         if not (self.project.found / "review.json").is_file():
             return None
-        names = Workspace(self.project.found).reviewed_names()
+        try:
+            names = Workspace(self.project.found).reviewed_names()
+        except WorkspaceError:  # something else is in the folder: a discovery will say so
+            return None
         if names is None:
             return None
         usual = LabelNames().to_json()
