@@ -69,6 +69,7 @@ class ReviewSession:
         self._numbers = {clip: n for n, clip in enumerate(self._corpus.clip_ids)}
         self._bare = bare_result(self._corpus, self._result)
         self._similarity = similarities(self._corpus)
+        self._has_video = {clip for clip in self._numbers if self._video_problem(clip) == ""}
         self._journal = self._opened_journal()
         self._answers = self._found = self._before = answers_of(self._result)
         self._chances = chances_of(self._result) or {}
@@ -135,7 +136,9 @@ class ReviewSession:
             note = self._journal.notes.get(clip, "")
         video = self.video_of(clip)
         size = None if video is None else video_size(video, self.image_fps)
-        return {**row, **clip_json(view, rows), "note": note, "size": size}
+        problem = "" if size else self._video_problem(clip) or "The video cannot be read."
+        facts = {"note": note, "size": size, "video_problem": problem}
+        return {**row, **clip_json(view, rows), **facts}
 
     def frames(self, clip: str) -> list[float]:
         """The times of the clip's frames, in seconds; none if its video cannot be read."""
@@ -150,8 +153,17 @@ class ReviewSession:
             return None
         recorded = Path(video)
         if self._videos is not None and not recorded.exists():
-            return self._videos / PurePath(video).name
+            recorded = self._videos / PurePath(video).name
         return recorded.resolve()
+
+    def _video_problem(self, clip: str) -> str:
+        """Why the video of a clip cannot be shown; empty if it probably can."""
+        video = self.video_of(clip)
+        if video is None:
+            return "This clip names no video."
+        if not video.exists():
+            return f"{video} does not exist. Start the review with --videos and its folder."
+        return "" if video.is_dir() or video.stat().st_size else f"{video} is empty."
 
     # --- what a person tells --------------------------------------------------------------------
 
@@ -315,6 +327,7 @@ class ReviewSession:
             "before": self._before[clip].to_json() if now and clip in self._before else None,
             "found": self._found[clip].to_json() if since and clip in self._found else None,
             "noted": clip in self._journal.notes,
+            "has_video": clip in self._has_video,
         }
 
     def _next(self) -> list[str]:
