@@ -76,7 +76,7 @@ class ReviewSession:
         self._verdict = self._result.verdict
         self._phase: Phase | Literal["failed"] = "refitting"
         self._problem = ""
-        self._request = 0
+        self._request = self._version = 0
         self._views: dict[str, ClipView] = {}
         self._show(self._result)
         self._refitter = Refitter(self._corpus, self._result.settings)
@@ -110,6 +110,7 @@ class ReviewSession:
                 "object": object_name(self._bare),
                 "names": journal.names.to_json(),
                 "phase": self._phase,
+                "version": self._version,
                 "problem": self._problem,
                 "verdict": self._verdict_json(),
                 "clips": [self._row(clip, clip in now, clip in since) for clip in self._numbers],
@@ -282,6 +283,7 @@ class ReviewSession:
                 return
             self._phase, self._problem = phase, ""
             if result is not None:
+                self._version = request.number
                 self._show(result)
                 if phase == "judged":
                     self._chances = chances_of(result) or {}
@@ -369,9 +371,8 @@ class ReviewSession:
         self._check_clip(clip)
         first, last = self._bare_view(clip).extent
         frames = self._frames(clip)
-        start, end = (
-            snapped(min(max(time, first, 0.0), last), (*frames, last)) for time in (start, end)
-        )
+        edges = (*frames, last) if frames else ()
+        start, end = (snapped(min(max(time, first, 0.0), last), edges) for time in (start, end))
         if not start < end:
             raise CorrectionError("it must last for at least one frame")
         return start, end

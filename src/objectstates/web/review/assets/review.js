@@ -84,6 +84,7 @@ function showAll() {
   if (model.clip && !isEditing()) showClip();
   showFinish();
   announce();
+  document.body.dataset.version = String(state.version); // of the answers that are shown
 }
 
 const tag = (label) => element("span", { class: `tag ${label.replace("_", "-")}` }, name(label));
