@@ -70,6 +70,7 @@ def eventually(condition: Callable[[], Any], what: str, seconds: float = 60.0) -
 class Page:
     def __init__(self, driver: Any, address: str) -> None:
         self.driver, self.origin = driver, "{0.scheme}://{0.netloc}".format(urlsplit(address))
+        driver.get("about:blank")  # a page of an earlier server would ask for it
         driver.get_log("browser")
         requests(driver)
         driver.get(address)
