@@ -76,7 +76,7 @@ function button(row) {
   const changed = row.changed_now ? row.before : row.changed ? row.found : null;
   const time = answer.time ?? answer.action?.[0] ?? 0;
   return element("button", { type: "button", class: `row-button${left ? " left-out" : ""}${row.changed_now ? " now" : ""}`, onclick: () => whenChosen(row.id) },
-    element("img", { class: "thumb", src: `frame?clip=${encodeURIComponent(row.id)}&time=${Math.max(time, 0).toFixed(2)}&side=128`, alt: "", loading: "lazy", width: 64, height: 48, onerror: (event) => { event.target.classList.add("none"); } }),
+    element("img", { class: `thumb${row.has_video ? "" : " none"}`, src: row.has_video && `frame?clip=${encodeURIComponent(row.id)}&time=${Math.max(time, 0).toFixed(2)}&side=128`, alt: "", loading: "lazy", width: 64, height: 48, onerror: (event) => { event.target.classList.add("none"); } }),
     element("span", { class: "row-text" },
       element("span", { class: "row-name" }, element("bdi", {}, row.id)),
       element("span", { class: "row-answer num" }, left && !answer.left_out ? "to be left out" : inWords(answer)),

@@ -27,13 +27,16 @@ async function refresh() {
       again = false;
       await readState();
       if (!model.rows.has(model.selected)) model.selected = firstClip();
-      if (!pendingAction && model.selected !== null) await readClip(model.selected);
+      if (!isEditing() && model.selected !== null) await readClip(model.selected);
       showAll();
     } while (again);
   });
   await reading;
   reading = null;
 }
+
+/** Whether an edge of the action is being moved: the clip then stays as it is shown. */
+const isEditing = () => Boolean(pendingAction) || timeline.isBusy();
 
 function firstClip() {
   const wanted = decodeURIComponent(location.hash.slice(1));
@@ -78,9 +81,10 @@ function showAll() {
   showVerdict();
   showNext();
   list.show();
-  if (model.clip) showClip();
+  if (model.clip && !isEditing()) showClip();
   showFinish();
   announce();
+  document.body.dataset.version = String(state.version); // of the answers that are shown
 }
 
 const tag = (label) => element("span", { class: `tag ${label.replace("_", "-")}` }, name(label));
@@ -103,10 +107,10 @@ function showVerdict() {
   const { verdict } = model.state;
   $("verdict").hidden = !verdict;
   if (!verdict) return;
-  const findings = element("ul", { class: "findings" }, ...verdict.sides.map((side) =>
-    element("li", {}, element("span", { class: `finding ${side.finding}` }, `${side.name} ${side.word}`), " ", element("span", { class: "muted" }, side.expected))));
-  const words = element("p", { class: "muted" }, [verdict.why, verdict.remedy].filter(Boolean).join(" "));
-  $("verdict").replaceChildren(findings, words);
+  $("findings").replaceChildren(
+    ...verdict.sides.map((side) => element("span", {}, element("span", { class: `finding ${side.finding}` }, `${side.name} ${side.word}`), " ", element("span", { class: "muted" }, side.expected))),
+    element("span", { class: "why" }, verdict.remedy ? "why, and what to do" : "why"));
+  $("why").textContent = [verdict.why, verdict.remedy, verdict.see && `See ${verdict.see}.`].filter(Boolean).join(" ");
 }
 
 function showNext() {
