@@ -42,6 +42,7 @@ EXAMPLES = {
         "objectstates export my_result --to webvtt --out subtitles",
     ],
     "demo": ["objectstates demo --no-open"],
+    "label": ["objectstates label my_videos/ --object drawer  # needs a browser"],
     "detector train": ["objectstates detector train labels.json --out other.npz"],
     "detector evaluate": ["objectstates detector evaluate drawer.npz other_labels.json"],
     "config init": ["objectstates config init settings.toml"],

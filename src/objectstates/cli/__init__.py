@@ -23,6 +23,8 @@ from objectstates.cli import (
     label,
     narration,
     report,
+    review,
+    studio,
 )
 from objectstates.cli.output import Command, complain
 
@@ -43,8 +45,10 @@ for command in (
     inspect.inspect,
     report.report,
     export.export,
+    review.review,
     evaluation.reproduce,
     evaluation.benchmark,
+    studio.studio,
     demo.demo,
 ):
     app.command(cls=Command)(command)

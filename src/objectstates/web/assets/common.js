@@ -205,3 +205,11 @@ function showKeys(known) {
   document.body.append(dialog);
   dialog.showModal();
 }
+
+// --- the way back ---------------------------------------------------------------------------------
+
+// Pages that were opened from the studio lead back to it: see web.css for what they then show.
+if (location.pathname !== "/" && sessionStorage.getItem("studio")) {
+  document.documentElement.dataset.studio = "";
+  document.querySelector("header")?.prepend(element("a", { class: "quiet", href: "/" }, "← Studio"));
+}
