@@ -249,8 +249,8 @@ class LabelSession:
         sure = int((found.scores >= self._detector.threshold).sum())
         shown = min(max(sure, 1), MAX_PROPOSALS, len(found))  # one doubtful box rather than none
         return [
-            {"box": [round(float(v), 2) for v in box], "score": round(float(score), 3)}
-            for box, score in zip(found.boxes[:shown], found.scores[:shown], strict=True)
+            {"box": [round(float(v), 2) for v in box], "sure": n < sure}
+            for n, box in enumerate(found.boxes[:shown])
         ]
 
     # --- labelling ----------------------------------------------------------------------------
