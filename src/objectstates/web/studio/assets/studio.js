@@ -233,13 +233,14 @@ function showSteps() {
     review: Boolean(found?.corrected),
     export: state.exports.some((each) => each.folder),
   };
-  const current = Object.keys(done).find((name) => !done[name]) || "export";
   const order = Object.keys(done);
+  const current = order.find((name) => !done[name]) ?? null;
+  const next = current === null ? order.length : order.indexOf(current);
   for (const name of order) {
     const step = at(`step-${name}`);
     step.classList.toggle("done", done[name]);
     step.classList.toggle("current", name === current);
-    step.classList.toggle("later", !done[name] && order.indexOf(name) > order.indexOf(current) && !(found && order.indexOf(name) > 3));
+    step.classList.toggle("later", !done[name] && order.indexOf(name) > next && !(found && order.indexOf(name) > 3));
     if (name === current) step.setAttribute("aria-current", "step");
     else step.removeAttribute("aria-current");
   }
