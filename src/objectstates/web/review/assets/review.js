@@ -76,7 +76,7 @@ function showAll() {
   $("names").setAttribute("aria-label", `Names: ${name("state_1")}, ${name("action")}, ${name("state_2")}. Change them`);
   $("undo").disabled = state.undo === null;
   $("redo").disabled = state.redo === null;
-  $("finish").textContent = state.saved ? "Finish" : "Finish…";
+  $("finish").title = state.saved ? "The result in the folder has all corrections" : "Write the corrected result";
   showStatus();
   showVerdict();
   showNext();
@@ -261,7 +261,7 @@ const keys = shortcuts({
   "]": { does: "end one frame later", run: () => timeline.nudge(1, 1) },
   "}": { does: "end one frame earlier", run: () => timeline.nudge(1, -1) },
   c: { does: "right as found", run: confirmAndGoOn },
-  0: { does: "nothing happens in this clip", run: () => tellClip("no_change") },
+  h: { does: "nothing happens in this clip", run: () => tellClip("no_change") },
   x: { does: "exclude this clip", run: () => tellClip("exclude") },
   u: { does: "undo", run: () => tell("undo") },
   U: { does: "redo", run: () => tell("redo") },
