@@ -121,8 +121,14 @@ function showNext() {
     element("span", { class: "muted" }, "It stands for many others: correcting it helps most."));
 }
 
+let shown = ""; // the clip as it is shown
+
 function showClip() {
   const { clip } = model;
+  // What is the same is left alone: a click must not lose the element it began on.
+  const text = JSON.stringify([clip, model.state.names, model.state.phase === "refitting"]);
+  if (text === shown) return;
+  shown = text;
   $("clip-name").textContent = clip.id;
   $("clip-chips").replaceChildren(...list.marks(clip));
   showWas(clip);
@@ -179,6 +185,7 @@ async function tell(what, body = {}) {
 const tellClip = (what, body = {}) => model.selected !== null && tell(what, { clip: model.selected, ...body });
 
 function changedAction() {
+  shown = ""; // what is shown is no longer what the server said
   clearTimeout(pendingAction);
   pendingAction = setTimeout(saveAction, 500);
 }
@@ -192,6 +199,7 @@ async function saveAction() {
 }
 
 function setAction(start, end) {
+  shown = "";
   clearTimeout(pendingAction);
   pendingAction = null;
   tellClip("action", { start, end });
