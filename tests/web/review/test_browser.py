@@ -24,6 +24,7 @@ from tests.web.review.found import make_found
 if not has_browser():
     pytest.skip(REMEDY, allow_module_level=True)
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -92,7 +93,14 @@ class Page:
             ActionChains(self.driver).send_keys(key).perform()
 
     def click(self, selector: str) -> None:
-        self.driver.find_element(By.CSS_SELECTOR, selector).click()
+        """Click, again if the page was drawn anew meanwhile."""
+        for left in (2, 1, 0):
+            try:
+                self.driver.find_element(By.CSS_SELECTOR, selector).click()
+                return
+            except StaleElementReferenceException:
+                if not left:
+                    raise
 
     def drag(self, selector: str, by: int) -> None:
         handle = self.driver.find_element(By.CSS_SELECTOR, selector)
@@ -203,7 +211,7 @@ def test_two_tabs_show_the_same(driver: Any, found: Path) -> None:
         driver.switch_to.new_window("tab")
         try:
             other = Page(driver, page.origin + "/review/")
-            other.press("0")
+            other.press("h")
             eventually(lambda: rows_of(found, "a") == [("no_change", None, None, "")], "it is told")
         finally:
             driver.close()

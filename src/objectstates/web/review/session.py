@@ -7,6 +7,7 @@ the background (``refitting.py``) and is announced by the event ``review.answers
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from pathlib import Path, PurePath
@@ -185,7 +186,8 @@ class ReviewSession:
         start, end = action
         if end - start < 0.04:  # a moment: what is confirmed must have a length
             start, end = self._around(clip, (start + end) / 2)
-        self._edit(clip, lambda rows: edits.with_confirmation(rows, clip, max(start, 0.0), end))
+        start, end = max(math.floor(1000 * start) / 1000, 0.0), math.ceil(1000 * end) / 1000
+        self._edit(clip, lambda rows: edits.with_confirmation(rows, clip, start, end))
 
     def leave_out(self, clip: str, kind: Literal["exclude", "no_change"]) -> None:
         """Leave the clip out for this reason, or take it in again."""

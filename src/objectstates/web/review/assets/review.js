@@ -76,7 +76,7 @@ function showAll() {
   $("names").setAttribute("aria-label", `Names: ${name("state_1")}, ${name("action")}, ${name("state_2")}. Change them`);
   $("undo").disabled = state.undo === null;
   $("redo").disabled = state.redo === null;
-  $("finish").textContent = state.saved ? "Finish" : "Finish…";
+  $("finish").title = state.saved ? "The result in the folder has all corrections" : "Write the corrected result";
   showStatus();
   showVerdict();
   showNext();
@@ -121,8 +121,14 @@ function showNext() {
     element("span", { class: "muted" }, "It stands for many others: correcting it helps most."));
 }
 
+let shown = ""; // the clip as it is shown
+
 function showClip() {
   const { clip } = model;
+  // What is the same is left alone: a click must not lose the element it began on.
+  const text = JSON.stringify([clip, model.state.names, model.state.phase === "refitting"]);
+  if (text === shown) return;
+  shown = text;
   $("clip-name").textContent = clip.id;
   $("clip-chips").replaceChildren(...list.marks(clip));
   showWas(clip);
@@ -179,6 +185,7 @@ async function tell(what, body = {}) {
 const tellClip = (what, body = {}) => model.selected !== null && tell(what, { clip: model.selected, ...body });
 
 function changedAction() {
+  shown = ""; // what is shown is no longer what the server said
   clearTimeout(pendingAction);
   pendingAction = setTimeout(saveAction, 500);
 }
@@ -192,6 +199,7 @@ async function saveAction() {
 }
 
 function setAction(start, end) {
+  shown = "";
   clearTimeout(pendingAction);
   pendingAction = null;
   tellClip("action", { start, end });
@@ -261,7 +269,7 @@ const keys = shortcuts({
   "]": { does: "end one frame later", run: () => timeline.nudge(1, 1) },
   "}": { does: "end one frame earlier", run: () => timeline.nudge(1, -1) },
   c: { does: "right as found", run: confirmAndGoOn },
-  0: { does: "nothing happens in this clip", run: () => tellClip("no_change") },
+  h: { does: "nothing happens in this clip", run: () => tellClip("no_change") },
   x: { does: "exclude this clip", run: () => tellClip("exclude") },
   u: { does: "undo", run: () => tell("undo") },
   U: { does: "redo", run: () => tell("redo") },

@@ -38,7 +38,9 @@ function timeAt(event) {
 export function show() {
   const clip = model.clip;
   const focused = document.activeElement?.dataset?.key;
-  action = toldAction(clip) || (clip.answer.action ? [...clip.answer.action] : null);
+  const answered = model.state.phase === "refitting" ? null : clip.answer.action;
+  action = [...(answered || toldAction(clip) || clip.answer.action || [])];
+  if (!action.length) action = null;
   place.replaceChildren(changeLane(clip), actionLane(clip), ...trackletLanes(clip), ruler(clip));
   playhead = element("div", { class: "playhead" });
   place.append(playhead);
