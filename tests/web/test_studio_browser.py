@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -23,6 +24,7 @@ from benchmarks import browser as chromium
 from objectstates.data.corrections import read_corrections
 from objectstates.data.result import Result
 from objectstates.export.registry import FORMATS
+from tests.web.films import write_film, write_images
 from tests.web.studio.demo_clips import DEMO
 
 ROOT = Path(__file__).parents[2]
@@ -40,13 +42,13 @@ pytestmark = [
 class Server:
     """The command in a process of its own, which can be killed and started again."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder, self.options = folder, options
         (folder / "settings.toml").write_text(SETTINGS)
         self.address = self._start()
 
     def _start(self) -> str:
-        words = ["studio", "project", "--config", "settings.toml", "--no-open"]
+        words = ["studio", "project", "--config", "settings.toml", "--no-open", *self.options]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "objectstates", *words],
             stdout=subprocess.PIPE, text=True, cwd=self.folder,
@@ -262,3 +264,55 @@ def export(page: Page) -> None:
     page.driver.get(f"{home}report")
     assert "drawer" in page.text("h1")
     page.driver.get(home)
+
+
+HOSTILE = "<img src=x onerror=document.title='hacked'>"
+"""The name of a clip, which is text wherever it is shown."""
+
+FRAME_NUMBER = """
+const [url, time, done] = arguments;
+const video = document.createElement("video");
+video.muted = true;
+video.src = url;
+video.onerror = () => done(`error: ${video.error.message}`);
+video.onloadeddata = () => { video.currentTime = time; };
+video.onseeked = () => {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [video.videoWidth, video.videoHeight];
+  const context = canvas.getContext("2d");
+  context.drawImage(video, 0, 0);
+  let number = 0;
+  for (let bit = 0; bit < 6; bit += 1) {
+    const x = Math.round(((bit + 0.5) * canvas.width) / 6);
+    if (context.getImageData(x, canvas.height / 2, 1, 1).data[1] > 128) number += 1 << bit;
+  }
+  done(number);
+};
+"""
+"""The number that a film's frame at a time shows (``films.py``), as the browser plays it."""
+
+
+def test_names_are_text_and_videos_show_the_right_frames(tmp_path: Path) -> None:
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    times = [40 * n for n in range(50)]
+    write_film(videos / f"{HOSTILE}.mp4", "libx264", times)
+    write_film(videos / "100% #1 'é'?.avi", "mpeg4", times)
+    write_images(videos / "pictures", 50)
+    (videos / "broken.mp4").write_bytes(b"not a video")
+    server = Server(tmp_path, "--videos", str(videos))
+    try:
+        with quiet_browser() as page:
+            page.driver.get(server.address)
+            page.wait(lambda: len(page.driver.find_elements(By.CSS_SELECTOR, ".video img")) == 3)
+            shown = [each.text for each in page.driver.find_elements(By.CSS_SELECTOR, ".name")]
+            assert set(shown) == {HOSTILE, "100% #1 'é'?", "pictures", "broken"}
+            assert "not a video" in page.text(".video.broken")
+            assert page.driver.title == "objectstates studio"
+            for clip in (HOSTILE, "100% #1 'é'?", "pictures"):
+                url = f"/video?clip={quote(clip, safe='')}"
+                for number in (0, 1, 17, 33, 49):
+                    at = number / 25 + 0.02  # the middle of the frame
+                    assert page.driver.execute_async_script(FRAME_NUMBER, url, at) == number
+    finally:
+        server.kill()

@@ -395,6 +395,4 @@ def check_found(found: Path) -> None:
     """Raise unless the folder can be reviewed."""
     for name in ("corpus", "result"):
         if not (found / name).is_dir():
-            raise WorkspaceError(
-                f"{found} has no {name}/: give the folder that `objectstates discover --out` wrote"
-            )
+            raise WorkspaceError(f"{found} has no {name}/: give the folder that `discover` wrote")
