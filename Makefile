@@ -1,5 +1,5 @@
-# Two commands do all the set-up: `make demo` and `make test`. Both use an environment of their own
-# (.venv), so nothing outside this folder is touched.
+# Commands that do all the set-up: `make demo`, `make studio` and `make test`. They use an environment
+# of their own (.venv), so nothing outside this folder is touched.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,10 +8,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COVERAGE ?= $(if $(CI),1,0)
 PYTEST_OPTIONS ?=
 
-.PHONY: demo test lint types kernels docs debian benchmark clean
+.PHONY: demo studio test lint types kernels docs debian benchmark clean
 
 demo: .venv/installed
 	$(BIN)/objectstates demo
+
+# The page that leads from videos to a result, on the demo's clips.
+studio: .venv/installed
+	$(BIN)/objectstates studio --demo
 
 # All checks first (two at a time), then the tests on all cores.
 test: .venv/installed-dev debian

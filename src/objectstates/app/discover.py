@@ -35,6 +35,10 @@ class Monitor(Protocol):
         """A context around the stage "ingest", "fit" or "report"; its value gets the progress."""
         return nullcontext()
 
+    def told(self, corrections: Path, count: int) -> None:  # noqa: ARG002
+        """Called before ingest if the folder's own corrections are used, with their number."""
+        return
+
     def ingested(self, corpus: Corpus, report: Report) -> None:  # noqa: ARG002
         """Called after ingest, with the corpus without its features."""
         return
@@ -82,7 +86,8 @@ def discover(
     detector : "motion" (needs no detector; weaker), or for example "fewshot:model.npz".
     clips : a CSV list of clips: video, start, end, id.
     truth : annotations to compare with: a CSV file, or a folder with a JSON file per clip.
-    corrections : a CSV file with what is known of some clips (docs/corrections.md).
+    corrections : a CSV file with what is known of some clips (docs/corrections.md); unless given,
+        ``corrections.csv`` in ``out``, which a review writes, if it is there.
     states, action : what to call them, such as "closed,open" and "opening".
     strict : raise if a video cannot be read or a clip admits no labelling, instead of leaving it
         out.
@@ -114,13 +119,17 @@ def discover(
     spans = find_clips(paths, clips)
     if not spans:
         raise VideoError("there is no clip to read: name videos, folders or a list of clips")
-    rows = () if corrections is None else read_corrections(corrections)
-    check_clips(rows, [span.id for span in spans])
     names = LabelNames.of(states, action)
+    if corrections is not None:
+        check_clips(read_corrections(corrections), [span.id for span in spans])
     annotations = None if truth is None else read_truth(Path(truth))
     if scratch is not None:
         scratch = make_folder(Path(scratch), "scratch")
     workspace = Workspace(out)
+    rows, names = workspace.corrections_to_use(corrections), workspace.names_to_use(names)
+    check_clips(rows, [span.id for span in spans])
+    if corrections is None and rows:
+        monitor.told(workspace.corrections, len(rows))
     with monitor.stage("ingest") as progress:
         corpus, report = ingest_to(
             workspace.corpus,

@@ -4,6 +4,9 @@
     result/         the result of the fit
     report.html     the report about the result
     discover.json   fingerprints of the result that the report describes, and of the report
+    corrections.csv what a person told about some clips, if anything (docs/corrections.md)
+    review.json     names of states and action, notes and the history of corrections
+    exports/        the result in other formats, a folder each
 
 A stage is up to date if its artefact is complete and carries the fingerprint of all its inputs.
 Ingest has a cache per clip. So an interrupted run continues when the same call is repeated.
@@ -23,7 +26,7 @@ from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import ResultError, WorkspaceError
 from objectstates.base.storage import remove, write_atomically
 from objectstates.data.corpus import Corpus
-from objectstates.data.corrections import Correction
+from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.discovery.corrections import with_confirmed_times
@@ -33,9 +36,10 @@ from objectstates.report.page import write_report
 
 VERSION = 1
 STATE = "discover.json"
-NAMES = frozenset({"corpus", "result", "report.html", STATE})
+CORRECTIONS, REVIEW, EXPORTS = "corrections.csv", "review.json", "exports"
+NAMES = frozenset({"corpus", "result", "report.html", STATE, CORRECTIONS, REVIEW, EXPORTS})
 _LEFTOVER = re.compile(
-    r"\.(?:corpus|result|report\.html|discover\.json)\.(\d+)(?:-\w+)?\.(?:tmp|old)"
+    rf"\.(?:{'|'.join(map(re.escape, sorted(NAMES)))})\.(\d+)(?:-\w+)?\.(?:tmp|old)"
 )
 
 
@@ -46,6 +50,8 @@ class Workspace:
         self.folder = Path(folder)
         self.corpus, self.result = self.folder / "corpus", self.folder / "result"
         self.report, self._state = self.folder / "report.html", self.folder / STATE
+        self.corrections, self.review = self.folder / CORRECTIONS, self.folder / REVIEW
+        self.exports = self.folder / EXPORTS
         try:
             self._open()
         except OSError as problem:
@@ -65,6 +71,34 @@ class Workspace:
             _remove_unless_in_use(entries[name])
         if STATE not in entries:
             self._write_state({})
+
+    def corrections_to_use(self, given: str | Path | None) -> tuple[Correction, ...]:
+        """The rows of the file that is ``given``, else of the folder's own, if it has one.
+
+        Rows in the folder were made in review. Another file with other rows is refused, so that
+        none are dropped silently.
+        """
+        own = read_corrections(self.corrections) if self.corrections.exists() else None
+        if given is None:
+            return own or ()
+        rows = read_corrections(given)
+        if own is not None and set(rows) != set(own):
+            raise WorkspaceError(
+                f"{self.corrections} holds other corrections than {given}: leave `corrections` out "
+                "to use them, or move them away"
+            )
+        return rows
+
+    def names_to_use(self, given: LabelNames) -> LabelNames:
+        """The names that are ``given``, if any; else those that were chosen in review."""
+        return self.reviewed_names() or given if given == LabelNames() else given
+
+    def reviewed_names(self) -> LabelNames | None:
+        """The names of states and action that were chosen in review, if any."""
+        try:
+            return LabelNames.from_json(json.loads(self.review.read_text("utf-8"))["names"])
+        except (OSError, ValueError, KeyError, TypeError):  # none, or damaged
+            return None
 
     def fit(
         self,

@@ -20,8 +20,11 @@ from objectstates.cli import (
     fit,
     ingest,
     inspect,
+    label,
     narration,
     report,
+    review,
+    studio,
 )
 from objectstates.cli.output import Command, complain
 
@@ -38,11 +41,14 @@ for command in (
     ingest.ingest,
     fit.fit,
     fit.predict,
+    label.label,
     inspect.inspect,
     report.report,
     export.export,
+    review.review,
     evaluation.reproduce,
     evaluation.benchmark,
+    studio.studio,
     demo.demo,
 ):
     app.command(cls=Command)(command)

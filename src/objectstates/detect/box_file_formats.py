@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from objectstates.base.errors import DetectorError
+from objectstates.base.safe_xml import parse_xml
 from objectstates.video.reader import VIDEO_SUFFIXES
 
 SUFFIXES = (".json", ".csv", ".txt", ".xml")
@@ -102,7 +103,7 @@ def read_boxes(path: str | Path) -> BoxFile:
                 case ".json":
                     _read_coco(file, json.loads(text), found)
                 case ".xml":
-                    _read_cvat(file, _parse_xml(text), found)
+                    _read_cvat(file, parse_xml(text), found)
                 case _:
                     _read_mot(file, text, found)
         except OSError as error:
@@ -255,17 +256,6 @@ def _class_name(number: float, names: Sequence[str]) -> str:
 # CVAT
 
 
-def _parse_xml(text: str) -> ElementTree.Element:
-    # Entities can be declared in a document type only: without it nothing is expanded or fetched.
-    # Text, unlike bytes, cannot declare another encoding either.
-    if "<!DOCTYPE" in text:
-        raise ValueError("XML with a document type is refused: its entities can be harmful")
-    try:
-        return ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        raise ValueError(f"not XML ({error})") from error
-
-
 def _read_cvat(file: Path, root: ElementTree.Element, found: BoxFile) -> None:
     if root.tag != "annotations" or root.find("image") is not None:
         raise ValueError("this is not «CVAT for video»: export it in that format")
@@ -298,13 +288,13 @@ def _key_boxes(track: ElementTree.Element) -> list[_KeyBox]:
     boxes = {}
     for element in track.iterfind("box"):
         corners = tuple(float(element.attrib[name]) for name in ("xtl", "ytl", "xbr", "ybr"))
-        box = _upright(corners, math.radians(float(element.get("rotation", 0))))
+        box = upright(corners, math.radians(float(element.get("rotation", 0))))
         frame = int(element.attrib["frame"])
         boxes[frame] = _KeyBox(frame, element.get("outside") == "1", box)
     return [boxes[frame] for frame in sorted(boxes)]
 
 
-def _upright(corners: Iterable[float], angle: float) -> tuple[float, float, float, float]:
+def upright(corners: Iterable[float], angle: float) -> tuple[float, float, float, float]:
     """Axis-aligned hull of a box that is rotated about its centre."""
     x1, y1, x2, y2 = corners
     if angle == 0:

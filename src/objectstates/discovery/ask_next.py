@@ -62,17 +62,18 @@ def similarities(corpus: Corpus) -> Array:
     return np.asarray(means @ means.T)
 
 
-def facility_location(similarity: Array, chosen: Array) -> list[int]:
-    """All other items in the order in which they cover the items best, after those ``chosen``.
+def facility_location(similarity: Array, chosen: Array, *, most: int | None = None) -> list[int]:
+    """The other items in the order in which they cover the items best, after those ``chosen``.
 
     similarity : (N, N) from -1 to 1.
+    most : only the first so many; all unless given.
     """
     n = len(similarity)
     covered = np.full(n, -1.0)
     if len(chosen):
         covered = similarity[:, chosen].max(axis=1)
     left, order = np.setdiff1d(np.arange(n), chosen), list[int]()
-    while len(left):
+    while len(left) and (most is None or len(order) < most):
         gain = np.maximum(similarity[:, left] - covered[:, None], 0).sum(axis=0)
         best = int(left[int(gain.argmax())])
         order.append(best)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,23 @@ from objectstates.discovery.verdict import judge, judge_by_sample
 
 Corrections = str | Path | Iterable[Correction]
 """Rows, or a CSV file of them."""
+
+WARM_TOLERANCE = 5.0
+"""Times ``tol``, for a fit that starts at the solution of a similar problem: its labels agree with
+those of a whole fit as well as they do at ``tol``, after a third of the passes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A corpus under corrections, ready to be fitted.
+
+    kept : the clips that take part; ``skipped`` are the others, with reasons.
+    """
+
+    applied: Applied
+    kept: Corpus
+    skipped: tuple[SkippedClip, ...]
+    names: LabelNames | None
 
 
 class NotFittedError(SettingError, SklearnNotFittedError):  # type: ignore[misc]
@@ -155,35 +172,51 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         """
         _check_type(corpus)
         self.check()
-        clock, stopper, formulation = Stopwatch(), Stopper(callback), self._formulation
+        clock, stopper = Stopwatch(), Stopper(callback)
+        prepared = self._prepare(corpus, corrections, names)
+        kept, bounds = prepared.kept, prepared.applied.bounds
+
+        def discover(clips: Corpus) -> Result:
+            pose = pose_in_memory(clips, device=self.device, reduce=self._reduce)
+            return self._discover(clips, pose, stopper, clock, bounds)
+
+        found = self._found(prepared, discover)
+        if self.verdict and not stopper.stopped:
+            found = self._judged(kept, found, bounds)
+            clock.lap("verdict")
+        sizes = result_assembly.sizes(corpus)
+        return self._finish(found, corpus, kept, prepared.skipped, sizes, clock)
+
+    def _prepare(
+        self, corpus: Corpus, corrections: Corrections, names: LabelNames | None
+    ) -> Prepared:
+        """Check the features, apply the corrections and leave out clips without a labelling."""
         if self.target != "action":
             check_features("the corpus", "state", *corpus.tracklets.features.shape)
         if self.target != "state":
             check_features("the corpus", "action", *corpus.chunks.features.shape)
         applied = apply_corrections(corpus, _rows(corrections), names)
-        skipped, kept = formulation.leave_out_infeasible(
+        skipped, kept = self._formulation.leave_out_infeasible(
             applied.corpus, self.on_infeasible, applied.places
         )
+        return Prepared(applied, kept, (*applied.left_out, *skipped), names)
 
-        def discover(clips: Corpus) -> Result:
-            pose = pose_in_memory(clips, device=self.device, reduce=self._reduce)
-            return self._discover(clips, pose, stopper, clock, applied.bounds)
-
+    def _found(self, prepared: Prepared, discover: Callable[[Corpus], Result]) -> Result:
+        """The result of ``discover``, without outlier clips if they are to be rejected."""
         if self.reject == "auto":
             found = discover_without_outliers(
-                kept,
+                prepared.kept,
                 discover,
-                lambda learned, clips: predict(learned, clips, formulation, applied.bounds),
+                lambda learned, clips: self._labelled(learned, clips, prepared.applied.bounds),
                 seed=int(self.seed),
             )
         else:
-            found = discover(kept)
-        found = _with_corrections(found, applied, names)
-        skipped = (*applied.left_out, *skipped)
-        if self.verdict and not stopper.stopped:
-            found = self._judged(kept, found, applied.bounds)
-            clock.lap("verdict")
-        return self._finish(found, corpus, kept, skipped, result_assembly.sizes(corpus), clock)
+            found = discover(prepared.kept)
+        return _with_corrections(found, prepared.applied, prepared.names)
+
+    def _labelled(self, learned: Result, clips: Corpus, bounds: Bounds) -> Result:
+        """``clips``, labelled with the classifiers of a result."""
+        return predict(learned, clips, self._formulation, bounds)
 
     def fit_folder(
         self,
@@ -238,9 +271,19 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         return self._finish(found, corpus, kept, skipped, sizes, clock)
 
     def _discover(
-        self, corpus: Corpus, pose: Pose, stopper: Stopper, clock: Stopwatch, bounds: Bounds
+        self,
+        corpus: Corpus,
+        pose: Pose,
+        stopper: Stopper,
+        clock: Stopwatch,
+        bounds: Bounds,
+        *,
+        warm: bool = False,
     ) -> Result:
-        """The result on clips that all admit a labelling, wherever their rows are."""
+        """The result on clips that all admit a labelling, wherever their rows are.
+
+        warm : ``pose`` begins at the solution of a similar problem.
+        """
         clock.lap("other")
         action, state = self._formulation.constraints(corpus, len(corpus.tracklets.start))
         nu = float(self.nu) / self._seconds_per_unit(corpus)
@@ -251,10 +294,11 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             run = best_run(
                 posed,
                 seed=int(self.seed),
-                restarts=self.restarts,
+                restarts=1 if warm else self.restarts,
                 stopper=stopper,
+                warm=warm,
                 solver=self.solver,
-                tol=self.tol,
+                tol=WARM_TOLERANCE * self.tol if warm else self.tol,
                 max_passes=self.max_passes,
             )
             clock.lap("solve")
@@ -287,16 +331,18 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             summary=summary,
         )
 
-    def _judged(self, corpus: Corpus, found: Result, bounds: Bounds) -> Result:
+    def _judged(
+        self, corpus: Corpus, found: Result, bounds: Bounds, callback: Callback | None = None
+    ) -> Result:
         """``found``, the result on ``corpus``, with its verdict. One restart tells enough."""
         once = JointDiscovery(**{**self.get_params(), "restarts": 1, "device": "cpu"})
 
         def discover(clips: Corpus) -> Result:
             pose = pose_in_memory(clips, device="cpu", reduce=self._reduce)
-            return once._discover(clips, pose, Stopper(None), Stopwatch(), bounds)
+            return once._discover(clips, pose, Stopper(callback), Stopwatch(), bounds)
 
         def label(learned: Result, clips: Corpus) -> Result:
-            return predict(learned, clips, self._formulation, bounds)
+            return self._labelled(learned, clips, bounds)
 
         return judge(corpus, found, discover, label, seed=int(self.seed))
 

@@ -9,17 +9,21 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+
 from objectstates.base.choices import SideName
 from objectstates.base.errors import CorpusError
 from objectstates.data.corpus import Array, Corpus
 from objectstates.solver.cost import Factored, factored
 from objectstates.solver.frank_wolfe import Problem
-from objectstates.solver.in_memory import InMemoryProblem
+from objectstates.solver.in_memory import InMemoryProblem, Point
 from objectstates.solver.oracle import Constraints
-from objectstates.solver.problem import JointProblem, make_side
+from objectstates.solver.problem import JointProblem, Side, make_side
 from objectstates.solver.scale.factor_gpu import factored_on
 from objectstates.solver.scale.moments import Reduction
 from objectstates.solver.scale.pca import factored_reduced
+
+WARM_ROUND_EVERY = 10  # passes; from a solution, few are needed, and the last is always rounded
 
 
 @dataclass(frozen=True)
@@ -48,34 +52,115 @@ Pose = Callable[[Constraints, Constraints, Weights], AbstractContextManager[Pose
 """Poses the problem of the action's and the states' constraints, factored, for a while."""
 
 
-def pose_in_memory(corpus: Corpus, *, device: str, reduce: int | None) -> Pose:
-    """All rows are in memory; ``device`` factors the features, ``reduce`` as in the estimator."""
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """Both sides, factored, under the constraints of the first problem that used them."""
+
+    action: Side
+    state: Side
+    factored: dict[SideName, Factored]
+    reductions: dict[SideName, Reduction]
+
+
+class KeptFactors:
+    """Factored features of the last few sets of clips, and the last solution.
+
+    Corrections change constraints and not features, so that fits of the same clips can share them.
+    """
+
+    def __init__(self, most: int = 2) -> None:
+        self._most = most
+        self._sides: dict[object, _Sides] = {}
+        self._last: tuple[tuple[str, ...], Point] | None = None
+
+    def sides(self, key: object, make: Callable[[], _Sides]) -> _Sides:
+        """Those kept under ``key``, or new ones; the oldest are dropped."""
+        found = self._sides.pop(key, None) or make()
+        self._sides[key] = found
+        for oldest in list(self._sides)[: -self._most]:
+            del self._sides[oldest]
+        return found
+
+    def remember(self, clips: tuple[str, ...], point: Point) -> None:
+        """Keep a solution for `begin_at`."""
+        self._last = clips, point
+
+    def begin_at(
+        self, clips: tuple[str, ...], action: Constraints, state: Constraints
+    ) -> Point | None:
+        """The last solution, in these clips; None if there is none."""
+        if self._last is None:
+            return None
+        known = {clip: n for n, clip in enumerate(self._last[0])}
+        numbers = np.array([known.get(clip, -1) for clip in clips], np.int64)
+        return self._last[1].of_clips(numbers, action, state)
+
+
+def pose_in_memory(
+    corpus: Corpus,
+    *,
+    device: str,
+    reduce: int | None,
+    kept: KeptFactors | None = None,
+    warm: bool = False,
+) -> Pose:
+    """All rows are in memory; ``device`` factors the features, ``reduce`` as in the estimator.
+
+    kept : holds factors for later fits of these clips; ``warm`` begins at their last solution.
+    """
 
     @contextmanager
     def pose(action: Constraints, state: Constraints, weights: Weights) -> Iterator[Posed]:
-        sides: dict[SideName, Factored] = {}
-        reductions: dict[SideName, Reduction] = {}
-        tables: tuple[tuple[SideName, Array, float], ...] = (
-            ("action", corpus.chunks.features[: action.n_rows], weights.lam),
-            ("state", corpus.tracklets.features[: state.n_rows], weights.mu),
-        )
-        for side, features, ridge in tables:
-            if reduce is not None:
-                sides[side], reductions[side] = factored_reduced(features, ridge, reduce)
-            elif device != "cpu":
-                sides[side] = factored_on(device, features, ridge)
-            else:
-                sides[side] = factored(features, ridge)
+        def make() -> _Sides:
+            return _factored_sides(corpus, action, state, weights, device=device, reduce=reduce)
+
+        key = corpus.clip_ids, action.n_rows, state.n_rows, weights.mu, weights.lam
+        sides = make() if kept is None else kept.sides(key, make)
         joint = JointProblem(
-            make_side(sides["action"].cost, action),
-            make_side(sides["state"].cost, state),
+            sides.action._replace(constraints=action),
+            sides.state._replace(constraints=state),
             weights.nu,
         )
-        problem = InMemoryProblem(joint, lambda side, *given: sides[side].classifier(*given))
-        lost = {side: each for side, each in reductions.items() if sides[side].cost.n_samples}
-        yield Posed(problem, lost)
+        problem = InMemoryProblem(
+            joint,
+            lambda side, *given: sides.factored[side].classifier(*given),
+            kept.begin_at(corpus.clip_ids, action, state) if kept is not None and warm else None,
+        )
+        yield Posed(problem, sides.reductions, WARM_ROUND_EVERY if warm else 1)
+        if kept is not None:  # not after an exception: the point may be none
+            kept.remember(corpus.clip_ids, problem.point())
 
     return pose
+
+
+def _factored_sides(
+    corpus: Corpus,
+    action: Constraints,
+    state: Constraints,
+    weights: Weights,
+    *,
+    device: str,
+    reduce: int | None,
+) -> _Sides:
+    sides: dict[SideName, Factored] = {}
+    reductions: dict[SideName, Reduction] = {}
+    tables: tuple[tuple[SideName, Array, float], ...] = (
+        ("action", corpus.chunks.features[: action.n_rows], weights.lam),
+        ("state", corpus.tracklets.features[: state.n_rows], weights.mu),
+    )
+    for side, features, ridge in tables:
+        if reduce is not None:
+            sides[side], reductions[side] = factored_reduced(features, ridge, reduce)
+        elif device != "cpu":
+            sides[side] = factored_on(device, features, ridge)
+        else:
+            sides[side] = factored(features, ridge)
+    return _Sides(
+        make_side(sides["action"].cost, action),
+        make_side(sides["state"].cost, state),
+        sides,
+        {side: each for side, each in reductions.items() if sides[side].cost.n_samples},
+    )
 
 
 def check_features(source: object, side: SideName, n_rows: int, size: int) -> None:

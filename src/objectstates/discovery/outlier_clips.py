@@ -47,9 +47,9 @@ def discover_without_outliers(
     size = _core_size(len(corpus))
     kept = _best_core(corpus, discover, predict, np.random.default_rng(seed))
     for _ in range(ROUNDS):
-        found = _discover_in(corpus, kept, discover, predict)
+        found = discover_in(corpus, kept, discover, predict)
         kept = np.flatnonzero(alike(found.evidence, size))
-    return _discover_in(corpus, kept, discover, predict)
+    return discover_in(corpus, kept, discover, predict)
 
 
 def alike(evidence: Array, core: int) -> Array:
@@ -82,17 +82,17 @@ def _best_core(
         if start:
             kept = np.sort(rng.permutation(len(clips))[: min(DRAWN, size)])
         for _ in range(STEPS):
-            evidence = _discover_in(clips, kept, discover, predict).raw_evidence
+            evidence = discover_in(clips, kept, discover, predict).raw_evidence
             kept = np.sort(by_evidence(evidence)[:size])
         if (quality := float(evidence[kept].mean())) > best + TIE:
             best, core = quality, kept
     if len(clips) == len(corpus):
         return core
-    evidence = _discover_in(corpus, sample[core], discover, predict).evidence
+    evidence = discover_in(corpus, sample[core], discover, predict).evidence
     return np.sort(by_evidence(evidence)[: _core_size(len(corpus))])
 
 
-def _discover_in(corpus: Corpus, kept: Array, discover: Discover, predict: Predict) -> Result:
+def discover_in(corpus: Corpus, kept: Array, discover: Discover, predict: Predict) -> Result:
     """A discovery in the clips ``kept``, with predictions for the rest."""
     found = discover(corpus.select(kept))
     rest = np.setdiff1d(np.arange(len(corpus)), kept)

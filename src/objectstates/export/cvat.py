@@ -14,6 +14,7 @@ import numpy as np
 from objectstates.base.errors import VideoError
 from objectstates.data.clips import Box
 from objectstates.data.corpus import Array
+from objectstates.data.formats.exported_clip import FoundClip, FoundTracklet
 from objectstates.export.names import xml_text
 from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
 from objectstates.report.clip_view import Action
@@ -35,8 +36,9 @@ class _Track(NamedTuple):
 def write_cvat(source: ExportSource, folder: Path, *, all_tracklets: bool = False) -> list[str]:
     """``annotations/VIDEO.xml`` for each video, and ``labels.json`` to set up tasks with.
 
-    A tracklet is a track with the attributes state, score and clip. The action is a track of a box
-    around the whole frame, because the format has no intervals.
+    A tracklet is a track with the attributes state, score, clip, and tracklet, its index (empty if
+    no action was sought). The action is a track of a box around the whole frame, because the format
+    has no intervals. Its attribute found tells edits (``data/formats/corrected_cvat.py``).
     """
     problems: list[str] = []
     action_label = xml_text(source.names.action)
@@ -74,17 +76,21 @@ def _tracks(
         problems.append(
             f"{video.info.path}: left out what lies after its last frame at {times[-1]:.2f} s"
         )
-    tracks = []
+    tracks: list[_Track] = []
+    written: dict[str, list[FoundTracklet]] = {}
     for clip, t in boxed:
         inside = video.boxes(clip, t, problems)
         boxes = {nearest_index(times, box.time): box for box in inside if box.time <= last}
         if boxes:
             end = max(_first_from(times, t.end), max(boxes) + 1)
             attributes = {"state": str(t.state), "score": _decimal(t.score), "clip": clip.name}
+            attributes["tracklet"] = str(t.index) if clip.action else ""
             tracks.append(_Track(xml_text(source.label), boxes, end, attributes))
+            found = FoundTracklet(t.index, t.state, t.start, t.end)
+            written.setdefault(clip.name, []).append(found)
     label = xml_text(source.names.action)
     tracks += [
-        _action(video, label, name, action, times)
+        _action(video, label, (name, action), written.get(name, []), times)
         for name, action in actions
         if action.start <= last
     ]
@@ -92,12 +98,24 @@ def _tracks(
     return tracks, max(len(times), declared)
 
 
-def _action(video: ReadableVideo, label: str, clip: str, action: Action, times: Array) -> _Track:
+def _action(
+    video: ReadableVideo,
+    label: str,
+    named: tuple[str, Action],
+    tracklets: list[FoundTracklet],
+    times: Array,
+) -> _Track:
+    clip, action = named
     first = min(_first_from(times, action.start), len(times) - 1)
-    end = _first_from(times, action.end)
+    end = max(_first_from(times, action.end), first + 1)
     frame = Box(0.0, 0.0, 0.0, float(video.info.width), float(video.info.height))
+    fps = video.info.fps
+    found = FoundClip(
+        xml_text(clip), fps, (action.start, action.end), (first, end), tuple(tracklets)
+    )
     attributes = {"score": _decimal(action.score), "clip": clip}
-    return _Track(label, {first: frame}, max(end, first + 1), attributes)
+    attributes["found"] = json.dumps(found.to_json())
+    return _Track(label, {first: frame}, end, attributes)
 
 
 def _first_from(times: Array, time: float) -> int:
@@ -112,14 +130,21 @@ def _decimal(value: float) -> str:
 def _labels(name: str, action: str, all_tracklets: bool) -> list[dict[str, Any]]:
     """Labels in the form of CVAT's raw label editor."""
     states = ["0", "1", "2"] if all_tracklets else ["1", "2"]
-    kinds = (("state", "select", states), ("score", "text", [""]), ("clip", "text", [""]))
-    state, *texts = (
-        {"name": n, "input_type": kind, "mutable": False, "values": v, "default_value": v[0]}
-        for n, kind, v in kinds
+    values = {"state": states, "score": [""], "clip": [""], "tracklet": [""], "found": [""]}
+    state, score, clip, tracklet, found = (
+        {
+            "name": n,
+            "input_type": "select" if n == "state" else "text",
+            "mutable": False,
+            "values": v,
+            "default_value": v[0],
+        }
+        for n, v in values.items()
     )
+    boxes = [state, score, clip, tracklet]
     return [
-        {"name": xml_text(name), "type": "rectangle", "attributes": [state, *texts]},
-        {"name": action, "type": "rectangle", "attributes": texts},
+        {"name": xml_text(name), "type": "rectangle", "attributes": boxes},
+        {"name": action, "type": "rectangle", "attributes": [score, clip, found]},
     ]
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from objectstates.data.clips import Box
+from objectstates.data.formats.exported_clip import FoundClip, FoundTracklet
 from objectstates.export.names import number, xml_text
 from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
 from objectstates.report.clip_view import ClipView
@@ -58,6 +59,8 @@ def write_labelstudio(
                     "fps": video.info.fps,
                     "object": source.object_name,
                     "clips": [clip.name for clip in video.clips],
+                    "names": {label: _plain(n) for label, n in source.names.to_json().items()},
+                    "found": [_found(video, clip, all_tracklets) for clip in video.clips],
                 },
                 "predictions": [
                     {"model_version": "objectstates", "score": confidence, "result": regions}
@@ -94,7 +97,7 @@ def _regions(
             "type": "videorectangle",
             "from_name": "box",
             "score": number(t.score),
-            "meta": {"text": [clip.name]},
+            "meta": {"text": [clip.name, f"tracklet {t.index}"]},
             "value": {
                 "framesCount": _count(video),
                 "duration": video.info.duration,
@@ -120,6 +123,30 @@ def _regions(
         for i, segment in enumerate(clip.segments())
     ]
     return [{**region, "to_name": "video", "origin": "prediction"} for region in regions]
+
+
+def _found(video: ReadableVideo, clip: ClipView, all_tracklets: bool) -> dict[str, Any]:
+    """What the task shows of a clip, to tell edits by (``data/formats/corrected_labelstudio.py``).
+
+    Beside a `FoundClip`, the frames of the clip, ``span``, and of its segments.
+    """
+    action = clip.action
+    frames = None if action is None else _range(video, action.start, action.end)
+    boxed = clip.boxed_tracklets(unlabelled=all_tracklets)
+    found = FoundClip(
+        clip.name,
+        video.info.fps,
+        None if action is None else (action.start, action.end),
+        None if frames is None else (frames["start"], frames["end"] + 1),
+        tuple(FoundTracklet(t.index, t.state, t.start, t.end) for t in boxed),
+    )
+    first, last = (_frame(video, time) for time in clip.extent)
+    segments = []
+    for segment in clip.segments():
+        place = _range(video, segment.start, segment.end)
+        name = _plain(clip.result.names[segment.label])
+        segments.append([name, place["start"], place["end"]])
+    return {**found.to_json(), "span": [first, last + 1], "segments": segments}
 
 
 def _count(video: ReadableVideo) -> int:

@@ -42,6 +42,7 @@ N_HIGHLIGHTS = 4  # clips shown large at the top
 N_CROPS = 23  # crops per state in the montage; with the mean, 3 x 3 of them large, 32 cells
 _FEW_VIDEOS = 16  # up to which starting processes takes longer than reading
 _GENERATOR = b'<meta name="generator" content="objectstates'
+_STYLES = ("theme.css", "style.css")
 _SIZE_MARK = "{the size of this file}"
 
 
@@ -162,9 +163,10 @@ def _render(
     truth = truth_count(result.corpus)
     return environment.get_template("page.html.j2").render(
         version=version("objectstates"),
-        style=Markup((assets / "style.css").read_text(encoding="utf-8")),
+        style=Markup("".join((assets / name).read_text(encoding="utf-8") for name in _STYLES)),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        called=headline.called(result.names),
         headline=headline.headline(result),
         summary=headline.summary(result),
         size=_SIZE_MARK,

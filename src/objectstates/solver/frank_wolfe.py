@@ -160,6 +160,7 @@ def minimise(
     seed: int = 0,
     round_every: int = 1,
     evaluate_every: int | None = None,
+    warm: bool = False,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> Solution:
     """Minimise the relaxed problem from random labels; the problem is left at the solution.
@@ -172,11 +173,13 @@ def minimise(
     evaluate_every : joint passes between exact evaluations of the gap; None evaluates only when the
         gap met during a pass suggests convergence. Out of core, an evaluation and a rounding of the
         same point read the rows once.
+    warm : the problem starts at the solution of a similar one, and the coupling is full at once.
     """
     negligible = NEGLIGIBLE * problem.start(seed)
     best = _BestRounding(problem)
     passes, converged, evaluation = 0, False, None
-    for passes, share in enumerate(coupling_shares(solver, problem.coupled, max_passes), start=1):
+    shares = coupling_shares(solver, problem.coupled, max_passes, warm=warm)
+    for passes, share in enumerate(shares, start=1):
         objective, gap = problem.run_pass(solver, share)
         evaluation, rounded = None, False
         if share == 1.0:
@@ -219,9 +222,17 @@ class _BestRounding:
             self._problem.keep_rounding()
 
 
-def coupling_shares(solver: Solver, coupled: bool, max_passes: int) -> Iterator[float]:
-    """The share of nu at each pass: none, then growing (block solver, if coupled), then all."""
-    if solver == "full":
+def coupling_shares(
+    solver: Solver, coupled: bool, max_passes: int, *, warm: bool = False
+) -> Iterator[float]:
+    """The share of nu at each pass: none, then growing (block solver, if coupled), then all.
+
+    warm : all at once.
+    """
+    start: list[float] = []
+    if warm:
+        pass
+    elif solver == "full":
         start = [0.0] * UNCOUPLED_STEPS
     else:
         growing = np.geomspace(GROWING_FROM, 1.0, GROWING_PASSES + 1)[:-1].tolist()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from objectstates.base.choices import SideName, Solver
 from objectstates.solver.block_steps import STEPS_PER_BLOCK, exact_step, sweep, with_capacity
 from objectstates.solver.distortion import distortion
 from objectstates.solver.frank_wolfe import Evaluation, Learned, Rounding
 from objectstates.solver.held_out import held_out_scores
-from objectstates.solver.oracle import Floats, Labels, random_labels
+from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, random_labels
 from objectstates.solver.problem import (
     Iterate,
     JointProblem,
@@ -32,14 +34,85 @@ Classifier = Callable[[SideName, Floats, Floats], tuple[Floats, Floats]]
 """(W, b) of one side, (d, K) and (K,), from labels (M, K) and their residual A Y (M, K)."""
 
 
+class SidePoint(NamedTuple):
+    """One side of a solution, and the constraints it was found under.
+
+    labels, vertices, weights, counts : as in `Iterate`.
+    """
+
+    constraints: Constraints
+    labels: Floats
+    vertices: Labels
+    weights: Floats
+    counts: Ints
+
+    def of_clips(self, clips: Ints, offsets: Ints) -> SidePoint:
+        """The clips with these numbers, -1 for one without a solution, which becomes NaN.
+
+        offsets : (N + 1,) first row of each clip in the problem to come.
+        """
+        n_rows, n_states, capacity = offsets[-1], self.labels.shape[1], self.weights.shape[1]
+        labels = np.full((n_rows, n_states), np.nan)
+        vertices = np.zeros((n_rows, capacity), np.int8)
+        linear = np.full((n_rows, n_states), np.nan)
+        weights, counts = np.zeros((len(clips), capacity)), np.ones(len(clips), np.int64)
+        for n, old in enumerate(clips):
+            if old >= 0:
+                mine = slice(offsets[n], offsets[n + 1])
+                rows = slice(self.constraints.offsets[old], self.constraints.offsets[old + 1])
+                labels[mine], vertices[mine] = self.labels[rows], self.vertices[rows]
+                linear[mine] = self.constraints.linear[rows]
+                weights[n], counts[n] = self.weights[old], self.counts[old]
+        constraints = self.constraints._replace(offsets=offsets, linear=linear)
+        return SidePoint(constraints, labels, vertices, weights, counts)
+
+    def changed(self, side: Side) -> npt.NDArray[np.bool_]:
+        """(N,) which clips have other constraints in ``side``, or no solution."""
+        rows = (side.constraints.linear != self.constraints.linear).any(axis=1)  # NaN is unequal
+        owner = np.repeat(np.arange(len(self.counts)), np.diff(side.constraints.offsets))
+        return np.bincount(owner[rows], minlength=len(self.counts)) > 0
+
+    def begun(self, side: Side, fresh: Iterate, changed: npt.NDArray[np.bool_]) -> Iterate:
+        """An iterate here, with the labels of ``fresh``, a vertex, in clips that changed."""
+        at = fresh._replace(
+            labels=self.labels.copy(),
+            vertices=self.vertices.copy(),
+            weights=self.weights.copy(),
+            counts=self.counts.copy(),
+        )
+        at.counts[changed] = 1
+        at.weights[changed, 0] = 1.0
+        rows = np.repeat(changed, np.diff(side.constraints.offsets))
+        at.labels[rows], at.vertices[rows, 0] = fresh.labels[rows], fresh.vertices[rows, 0]
+        refresh(side, at)
+        return at
+
+
+class Point(NamedTuple):
+    """A solution, to start another problem of the same clips from."""
+
+    action: SidePoint
+    state: SidePoint
+
+    def of_clips(self, clips: Ints, action: Constraints, state: Constraints) -> Point:
+        """The clips with these numbers, -1 for one without a solution, for other constraints."""
+        return Point(
+            self.action.of_clips(clips, action.offsets), self.state.of_clips(clips, state.offsets)
+        )
+
+
 class InMemoryProblem:
     """A joint problem with a current point, ``action`` and ``state``.
 
     classifier : computes classifiers from labels, where the features are at hand.
+    begin_at : the solution of a problem with the same rows and other constraints. Clips whose
+        constraints are the same start there, the others at random labels.
     """
 
-    def __init__(self, joint: JointProblem, classifier: Classifier) -> None:
-        self.joint, self._classifier = joint, classifier
+    def __init__(
+        self, joint: JointProblem, classifier: Classifier, begin_at: Point | None = None
+    ) -> None:
+        self.joint, self._classifier, self._begin_at = joint, classifier, begin_at
 
     @property
     def coupled(self) -> bool:
@@ -50,6 +123,11 @@ class InMemoryProblem:
         self._rng = np.random.default_rng(seed)
         self.action = vertex(joint.action, random_labels(joint.action.constraints, self._rng))
         self.state = vertex(joint.state, random_labels(joint.state.constraints, self._rng))
+        if self._begin_at is not None:
+            begin_at = self._begin_at
+            changed = begin_at.action.changed(joint.action) | begin_at.state.changed(joint.state)
+            self.action = begin_at.action.begun(joint.action, self.action, changed)
+            self.state = begin_at.state.begun(joint.state, self.state, changed)
         return joint.terms(self.action, self.state).total
 
     def run_pass(self, solver: Solver, share: float) -> tuple[float, float]:
@@ -101,6 +179,16 @@ class InMemoryProblem:
             return {name: self._classifier(name, y, y - s) for name, y, s in sides if len(y)}
 
         return Rounding(*labels, *scores, classifiers)
+
+    def point(self) -> Point:
+        """The current point; its arrays are not copied."""
+        sides = ((self.joint.action, self.action), (self.joint.state, self.state))
+        return Point(
+            *(
+                SidePoint(side.constraints, at.labels, at.vertices, at.weights, at.counts)
+                for side, at in sides
+            )
+        )
 
     def integer_terms(self, action: Labels, state: Labels) -> Terms:
         return self.joint.integer_terms(action, state)

@@ -1,0 +1,1 @@
+"""The page of ``objectstates label``: draw a few boxes, get a detector."""

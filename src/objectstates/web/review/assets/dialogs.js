@@ -1,0 +1,64 @@
+// The dialogs of the page: names, and finishing.
+
+import { attempt, element } from "/assets/common.js";
+import { model } from "./model.js";
+
+const $ = (id) => document.getElementById(id);
+const LABELS = ["state_1", "action", "state_2"];
+const WORDS = { fit: "Fitting and judging …", report: "Writing the report …" };
+const ABOUT = {
+  csv: "tables for spreadsheets", jsonl: "a line per clip", webvtt: "subtitles for players", coco: "boxes and frames",
+  cvat: "for CVAT", labelstudio: "for Label Studio", rerun: "for the Rerun viewer", crops: "pictures of both states",
+};
+let started = false; // whether this tab asked to write
+
+/** Connect the dialogs; ``tell`` sends a change to the server. */
+export function setUpDialogs(tell) {
+  $("names").addEventListener("click", () => {
+    for (const label of LABELS) $(`name-${label}`).value = model.state.names[label];
+    $("names-dialog").showModal();
+    $("name-state_1").select();
+  });
+  $("names-cancel").addEventListener("click", () => $("names-dialog").close());
+  $("names-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    attempt(async () => {
+      const names = Object.fromEntries(LABELS.map((label) => [label, $(`name-${label}`).value]));
+      if (await tell("names", names)) $("names-dialog").close();
+    });
+  });
+  $("finish").addEventListener("click", () => {
+    started = model.state.finish.running;
+    showFormats();
+    showFinish();
+    $("finish-dialog").showModal();
+  });
+  $("finish-close").addEventListener("click", () => $("finish-dialog").close());
+  $("finish-go").addEventListener("click", () => {
+    started = true;
+    const formats = [...$("formats").querySelectorAll("input:checked")].map((each) => each.value);
+    tell("finish", { formats });
+  });
+}
+
+function showFormats() {
+  if ($("formats").querySelector("input")) return;
+  for (const { name, possible } of model.state.formats) {
+    $("formats").append(element("label", { class: "format" },
+      element("input", { type: "checkbox", value: name, disabled: !possible }),
+      element("span", {}, element("strong", {}, name), " ", element("span", { class: "muted" }, ABOUT[name] || ""))));
+  }
+}
+
+/** Show how far the writing is. */
+export function showFinish() {
+  const { finish, folder } = model.state;
+  $("finish-folder").textContent = folder;
+  $("finish-go").disabled = finish.running;
+  $("finish-progress").hidden = !finish.running;
+  const done = started && !finish.running && finish.written.length;
+  $("finish-stage").textContent = finish.running
+    ? WORDS[finish.stage] || `Writing ${finish.stage} …`
+    : started ? finish.problem || (done ? "Written:" : "") : "";
+  $("finish-written").replaceChildren(...(started ? finish.written : []).map((path) => element("li", {}, element("code", {}, element("bdi", {}, path)))));
+}

@@ -1,0 +1,192 @@
+"""A review without a browser: what is told is on disk at once, and all answers follow."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from objectstates.app.workspace import Workspace
+from objectstates.base.errors import CorrectionError, WorkspaceError
+from objectstates.data.corpus import Corpus
+from objectstates.data.corrections import Correction, read_corrections
+from objectstates.data.label_names import LabelNames
+from objectstates.data.result import Result
+from objectstates.discovery.ask_next import ask_next
+from objectstates.discovery.estimator import JointDiscovery
+from objectstates.web.review.session import ReviewSession
+from tests.web.review.found import make_found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make_found(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def found(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "found")
+
+
+@pytest.fixture
+def session(found):
+    opened = ReviewSession(found)
+    yield opened
+    opened.close()
+
+
+def row_of(session, clip):
+    return next(row for row in session.state()["clips"] if row["id"] == clip)
+
+
+def settled(session):
+    assert session.wait(120)
+    return session.state()
+
+
+def test_the_answers_are_those_of_a_fit_with_the_same_corrections(session, found):
+    session.set_action("b", 3.02, 5.01)
+    session.leave_out("c", "exclude")
+    session.set_tracklet("d", 0, "not_object")
+    state = settled(session)
+    rows = read_corrections(found / "corrections.csv")
+    assert rows == (
+        Correction("b", "action", 3.0, 5.0),  # at frames
+        Correction("c", "exclude"),
+        Correction("d", "not_object", value="0"),
+    )
+    whole = JointDiscovery().fit(Corpus.load(found / "corpus"), corrections=rows).result_
+    for n, clip in enumerate(whole.clips):
+        row = next(row for row in state["clips"] if row["id"] == clip)
+        np.testing.assert_allclose(row["answer"]["action"], whole.action_span[n], atol=1e-3)
+    assert row_of(session, "c")["answer"]["left_out"] == "excluded by a correction"
+    assert whole.verdict is not None
+    assert state["verdict"]["why"] == whole.verdict.why
+    assert state["phase"] == "judged"
+
+
+def test_what_changed_is_marked_with_what_it_was(session):
+    settled(session)
+    before = row_of(session, "b")["answer"]
+    session.set_action("b", 1.0, 2.0)
+    settled(session)
+    row = row_of(session, "b")
+    assert row["changed_now"]
+    assert row["changed"]
+    assert row["before"] == row["found"] == before
+    assert 1.0 <= row["answer"]["time"] <= 2.0
+    session.note("a", "looks odd")
+    assert row_of(session, "a")["noted"]
+    session.confirm("a")
+    settled(session)
+    row = row_of(session, "b")
+    assert row["before"] is None or 1.0 <= row["before"]["time"] <= 2.0  # by the last correction
+    assert row["found"] == before
+
+
+def test_nothing_is_lost_when_the_process_dies(session, found):
+    session.set_action("b", 1.0, 2.0)
+    session.rename(LabelNames.of("closed,open", "opening"))
+    session.note("a", "odd")
+    session.confirm("e f")
+    state = session.state()
+    again = ReviewSession(found)  # the first one was not closed
+    try:
+        shown = again.state()
+        for name in ("names", "undo", "redo", "corrections", "next"):
+            assert shown[name] == state[name]
+        assert [row["kinds"] for row in shown["clips"]] == [row["kinds"] for row in state["clips"]]
+        assert again.clip("a")["note"] == "odd"
+        assert again.undo() == "e f"
+        assert again.undo() == "b"
+        assert again.undo() is None
+        assert again.redo() == "b"
+        assert settled(again)["corrections"] == 1
+    finally:
+        again.close()
+
+
+def test_a_file_edited_by_hand_counts_and_drops_the_history(session, found):
+    session.set_action("b", 1.0, 2.0)
+    session.close()
+    with (found / "corrections.csv").open("a") as file:
+        file.write("b,state,6,7,2\nd,confirm,,,\n")
+    again = ReviewSession(found)
+    try:
+        assert again.state()["undo"] is None
+        assert row_of(again, "b")["kinds"] == ["action", "state"]
+        told = again.clip("d")["told"][0]
+        assert told["kind"] == "confirm"
+        assert told["start"] < told["end"]  # those of the result
+    finally:
+        again.close()
+
+
+def test_contradictions_are_refused_and_nothing_is_written(session, found):
+    session.set_action("b", 4.0, 5.0)
+    content = (found / "corrections.csv").read_bytes()
+    with pytest.raises(CorrectionError, match="cannot have its action"):
+        session.set_state("b", 7.0, 8.0, "1")
+    with pytest.raises(CorrectionError, match="one frame"):
+        session.set_action("b", 4.0, 4.01)
+    with pytest.raises(CorrectionError, match="no tracklet 99"):
+        session.set_tracklet("b", 99, "1")
+    with pytest.raises(CorrectionError, match="no such clip"):
+        session.set_action("no clip", 4.0, 5.0)
+    with pytest.raises(CorrectionError, match="2000 characters"):
+        session.note("b", "x" * 2001)
+    assert (found / "corrections.csv").read_bytes() == content
+
+
+def test_each_correction_can_be_taken_back(session):
+    session.confirm("a")
+    assert row_of(session, "a")["kinds"] == ["confirm"]
+    session.confirm("a")
+    assert row_of(session, "a")["kinds"] == []
+    session.leave_out("a", "no_change")
+    session.leave_out("a", "exclude")
+    assert row_of(session, "a")["kinds"] == ["exclude"]
+    session.leave_out("a", "exclude")
+    for told in ("1", "2", "not_object", ""):
+        session.set_tracklet("a", 3, told)
+        assert session.clip("a")["tracklets"][3]["told"] == told
+    assert row_of(session, "a")["kinds"] == []
+    session.set_tracklet("a", 3, "1")
+    session.clear("a")
+    assert session.state()["corrections"] == 0
+
+
+def test_clips_to_look_at_next_are_those_of_ask_next(session, found):
+    order = ask_next(Result.load(found / "result"), Corpus.load(found / "corpus"))
+    assert session.state()["next"] == list(order)
+    session.confirm(order[0])
+    assert order[0] not in session.state()["next"]
+
+
+def test_finish_writes_what_discover_would(session, found):
+    session.rename(LabelNames.of("closed,open", "opening"))
+    session.set_action("b", 3.0, 5.0)
+    assert not session.state()["saved"]
+    session.finish(("csv", "webvtt"))
+    session.finisher.close()
+    state = session.state()["finish"]
+    assert state["problem"] == ""
+    assert not state["running"]
+    assert (found / "exports" / "csv" / "segments.csv").read_text().count("opening")
+    assert "opening" in (found / "report.html").read_text()
+    result = Result.load(found / "result")
+    assert result.corrections == (Correction("b", "action", 3.0, 5.0),)
+    assert result.verdict is not None
+    assert session.state()["saved"]
+    assert not any(row["changed"] for row in session.state()["clips"])
+    workspace = Workspace(found)  # the files of a review are not foreign
+    rows, names = workspace.corrections_to_use(None), workspace.names_to_use(LabelNames())
+    _, reused = workspace.fit(JointDiscovery(), corrections=rows, names=names)
+    assert reused
+
+
+def test_a_folder_without_a_discovery_is_named(tmp_path):
+    with pytest.raises(WorkspaceError, match="that `discover` wrote"):
+        ReviewSession(tmp_path)
+    assert not any(tmp_path.iterdir())
