@@ -25,9 +25,9 @@ SEGMENT_COLUMNS = ("clip", "video", "start", "end", "what", "score", "tracklet")
 
 def write_csv(source: ExportSource, folder: Path) -> list[str]:
     """``clips.csv``, a row per clip, and ``segments.csv``, one per labelled tracklet and action."""
-    _write_rows(folder / "clips.csv", CLIP_COLUMNS, map(_clip_row, source.clips))
+    write_rows(folder / "clips.csv", CLIP_COLUMNS, map(_clip_row, source.clips))
     rows = (row for clip in source.clips for row in _segment_rows(clip, source.names))
-    _write_rows(folder / "segments.csv", SEGMENT_COLUMNS, rows)
+    write_rows(folder / "segments.csv", SEGMENT_COLUMNS, rows)
     return []
 
 
@@ -49,7 +49,8 @@ def _segment_rows(clip: ClipView, names: LabelNames) -> list[list[Any]]:
     return [[clip.name, clip.video, *row] for row in sorted(rows, key=lambda r: r[:3])]
 
 
-def _write_rows(path: Path, columns: Iterable[str], rows: Iterable[list[Any]]) -> None:
+def write_rows(path: Path, columns: Iterable[str], rows: Iterable[list[Any]]) -> None:
+    """A CSV file in UTF-8; unknown values are empty, and no cell is a formula."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
