@@ -41,6 +41,10 @@ EXAMPLES = {
         "objectstates export my_result --to csv --out tables",
         "objectstates export my_result --to webvtt --out subtitles",
     ],
+    "cut": [
+        "objectstates cut my_result --out segments",
+        "objectstates cut my_result --out trimmed --trim-idle --crf 18",
+    ],
     "demo": ["objectstates demo --no-open"],
     "detector train": ["objectstates detector train labels.json --out other.npz"],
     "detector evaluate": ["objectstates detector evaluate drawer.npz other_labels.json"],

@@ -12,6 +12,7 @@ from objectstates import __version__
 from objectstates.base.errors import ObjectStatesError
 from objectstates.cli import (
     config,
+    cut,
     demo,
     detector,
     discover,
@@ -41,6 +42,7 @@ for command in (
     inspect.inspect,
     report.report,
     export.export,
+    cut.cut,
     evaluation.reproduce,
     evaluation.benchmark,
     demo.demo,

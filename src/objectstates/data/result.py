@@ -10,6 +10,7 @@ A result is a folder::
     tracklets.parquet   clip, tracklet (index within the clip), start, end, state, score_1, score_2
     chunks.parquet      clip, chunk (index within the clip), start, end, action, score, progress
     classifiers.npz     the learned classifiers, absent sides left out; no pickle
+    progress.npz        the learned model of progress, if there is one; no pickle
     corpus/             the clips that took part, without features: videos, boxes, annotations
 
 A report or an export needs nothing else. Clips that were left out have no rows; ``result.json``
@@ -33,6 +34,7 @@ from objectstates.base.storage import Artefact
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import LEAVES_OUT, Correction, corrections_from_json
 from objectstates.data.label_names import LabelNames
+from objectstates.data.progress import ProgressModel
 from objectstates.data.success import Reached, reached_by
 from objectstates.data.verdict import Verdict
 
@@ -43,7 +45,10 @@ ARTEFACT = Artefact(
     header="result.json",
     version=2,
     files=frozenset(
-        {"clips.parquet", "tracklets.parquet", "chunks.parquet", "classifiers.npz", "corpus"}
+        {
+            *("clips.parquet", "tracklets.parquet", "chunks.parquet", "classifiers.npz"),
+            *("progress.npz", "corpus"),
+        }
     ),
     error=ResultError,
 )
@@ -123,6 +128,7 @@ class Result:
     names: LabelNames = field(default_factory=LabelNames)
     progress: Array | None = None  # (T,) from 0, state 1, to 1, state 2, in the middle of a chunk
     reached_chance: Array | None = None  # (N,) chance that the clip ends in state 2
+    progress_model: ProgressModel | None = None  # for clips that were not in the fit
 
     def __repr__(self) -> str:
         tracklets, chunks = len(self.state), len(self.action_scores)
@@ -270,6 +276,8 @@ class Result:
                 for name, value in vars(classifier).items()
             }
             np.savez(folder / "classifiers.npz", **arrays)
+            if self.progress_model is not None:
+                self.progress_model.save(folder / "progress.npz")
             self.corpus.save(folder / "corpus")
 
     @classmethod
@@ -302,6 +310,7 @@ class Result:
                 names=LabelNames.from_json(header.pop("names", {})),
                 progress=_optional(chunks, "progress"),
                 reached_chance=_optional(clips, "reached_chance"),
+                progress_model=_read_progress(folder / "progress.npz"),
                 summary=header,
             )
             _check_rows(result)
@@ -435,6 +444,10 @@ def _column(table: pa.Table, name: str, missing: float) -> Array:
 def _optional(table: pa.Table, name: str) -> Array | None:
     """A column that earlier versions do not have."""
     return _column(table, name, np.nan) if name in table.column_names else None
+
+
+def _read_progress(path: Path) -> ProgressModel | None:
+    return ProgressModel.load(path) if path.exists() else None
 
 
 def _read_verdict(values: Any) -> Verdict | None:
