@@ -18,6 +18,7 @@ class ProgressModel:
     bias : of the sum.
     low, high : what it says of usual clips before and after their action; progress 0 and 1.
     length, after : seconds; of the usual clip, and from the end of its action to its own.
+    change : share of the picture that usually changes for good at the action.
     """
 
     weights: Array
@@ -26,6 +27,7 @@ class ProgressModel:
     high: float
     length: float
     after: float
+    change: float
 
     def save(self, path: Path) -> None:
         """Write an npz file without pickle."""
