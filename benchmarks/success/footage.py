@@ -49,13 +49,15 @@ class Footage:
     def __init__(self, out: Path, processes: int, cache: Path | None = None) -> None:
         self._out, self._processes, self._cache = out, processes, cache or out / "cache"
 
-    def episodes(self, source: Source) -> Episodes:
+    def episodes(self, source: Source, kinds: Sequence[str] = KINDS) -> Episodes:
+        """The clips, and failed ones of the kinds that the source allows."""
         whole = self._corpus(f"{source.name}/whole", source.clips, None)
         assert whole is not None
         failed = {
             kind: corpus
-            for kind in (KINDS if source.gripper is not None else KINDS[:1])
-            if (corpus := self._failed(source, kind, whole)) is not None
+            for kind in kinds
+            if (kind == "cut" or source.gripper is not None)
+            and (corpus := self._failed(source, kind, whole)) is not None
         }
         return Episodes(source.name, whole, failed)
 

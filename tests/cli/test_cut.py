@@ -12,7 +12,8 @@ def test_cut_writes_segments_and_says_what_it_did(tmp_path, run):
     words = ("cut", str(tmp_path / "found"), "--out", str(tmp_path / "out"), "--json")
     code, out, _ = run(*words)
     facts = json.loads(out)
-    assert code == 0 and (facts["files"], facts["up_to_date"], facts["dropped"]) == (3, 0, [])
+    assert code == 0
+    assert (facts["files"], facts["up_to_date"], facts["dropped"]) == (3, 0, [])
     assert json.loads(run(*words)[1])["up_to_date"] == 1
 
 
@@ -30,4 +31,5 @@ def test_mistakes_name_the_option(tmp_path, run):
     result_on([("film", film, 2.0, (0.8, 1.2))]).save(tmp_path / "found")
     words = ("cut", str(tmp_path / "found"), "--out", str(tmp_path / "out"), "--crf", "99")
     code, _, err = run(*words)
-    assert code == 2 and "--crf" in err
+    assert code == 2
+    assert "--crf" in err

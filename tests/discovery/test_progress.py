@@ -68,8 +68,10 @@ def test_progress_rises_from_0_to_1_at_the_change_and_never_falls():
     assert found.progress is not None
     curves = found.progress.reshape(CLIPS, CHUNKS)
     assert (np.diff(curves, axis=1) >= 0).all()
-    assert (found.progress >= 0).all() and (found.progress <= 1).all()
-    assert curves[:, :9].mean() < 0.1 and curves[:, 11:].mean() > 0.9
+    assert (found.progress >= 0).all()
+    assert (found.progress <= 1).all()
+    assert curves[:, :9].mean() < 0.1
+    assert curves[:, 11:].mean() > 0.9
     assert set(found.reached) == {"yes"}
 
 
@@ -89,10 +91,12 @@ def test_the_labels_of_a_clip_do_not_change_its_own_progress():
     moved = found.action_span.copy()
     moved[0] += 2.0
     once, again = (
-        with_progress(result, corpus.select) for result in (found, replace(found, action_span=moved))
+        with_progress(result, corpus.select)
+        for result in (found, replace(found, action_span=moved))
     )
     rows = list(corpus.chunk_rows(0))
-    assert once.progress is not None and again.progress is not None
+    assert once.progress is not None
+    assert again.progress is not None
     np.testing.assert_allclose(once.progress[rows], again.progress[rows], atol=0.1)
 
 
@@ -138,7 +142,8 @@ def test_too_few_clips_or_none_of_the_action_are_not_judged():
 
 def test_results_keep_progress_on_disk_and_for_predictions(tmp_path):
     model = JointDiscovery().fit(episodes(n_clips=6))
-    assert model.result_.progress is not None and len(model.reached_) == 6
+    assert model.result_.progress is not None
+    assert len(model.reached_) == 6
     model.save(tmp_path / "result")
     again = JointDiscovery.load(tmp_path / "result")
     np.testing.assert_array_equal(again.result_.progress, model.result_.progress)
@@ -148,12 +153,14 @@ def test_results_keep_progress_on_disk_and_for_predictions(tmp_path):
     assert first.progress is not None
     np.testing.assert_array_equal(first.progress, second.progress)
     at = first.progress_at(first.clips[0], np.array([-1.0, 0.2, 99.0]))
-    assert at[0] == at[1] == first.progress[0] and at[2] == first.progress[CHUNKS - 1]
+    assert at[0] == at[1] == first.progress[0]
+    assert at[2] == first.progress[CHUNKS - 1]
 
 
 def test_without_the_verdict_nothing_is_judged():
     result = JointDiscovery(verdict=False).fit(episodes(n_clips=5)).result_
-    assert result.progress is None and set(result.reached) == {""}
+    assert result.progress is None
+    assert set(result.reached) == {""}
     assert np.isnan(result.progress_at(result.clips[0], np.array([0.0]))).all()
 
 

@@ -1,11 +1,11 @@
 """Cut the clips of a result into a folder of segments.
 
-    NAME_before.mp4, NAME_action.mp4, NAME_after.mp4    of every clip
-    clips.csv       the segments' files, for ``discover --clips``
-    spans.csv       the same segments as spans of the source videos, likewise
-    segments.csv    a row per segment: bounds, frames, quality
-    dropped.csv     what was left out because nothing moves
-    cut.json        all of this, and what it depends on (``manifest.py``)
+NAME_before.mp4, NAME_action.mp4, NAME_after.mp4    of every clip
+clips.csv       the segments' files, for ``discover --clips``
+spans.csv       the same segments as spans of the source videos, likewise
+segments.csv    a row per segment: bounds, frames, quality
+dropped.csv     what was left out because nothing moves
+cut.json        all of this, and what it depends on (``manifest.py``)
 """
 
 from __future__ import annotations
@@ -249,9 +249,7 @@ class _Job:
 
         A clip in which nothing moves is left as it is.
         """
-        span = moving_span(
-            self._path, frames.bound(0), frames.end, image_fps=self._video.image_fps
-        )
+        span = moving_span(self._path, frames.bound(0), frames.end, image_fps=self._video.image_fps)
         if span is None:
             return 0, len(frames.times)
         start, end = min(span[0], action[0] - KEPT_STATE), max(span[1], action[1] + KEPT_STATE)
@@ -286,9 +284,7 @@ class _Job:
             )
             for segment, psnr in zip(segments, loss or [None] * len(segments), strict=True)
         )
-        return replace(
-            self.planned(), written=written, dropped=dropped, problems=tuple(missing)
-        )
+        return replace(self.planned(), written=written, dropped=dropped, problems=tuple(missing))
 
 
 def _state_of(path: Path) -> list[Any]:

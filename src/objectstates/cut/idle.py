@@ -66,4 +66,6 @@ def _blocks(difference: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
     """The mean of each block, as a row."""
     height, width = difference.shape
     size = max(1, width // BLOCK), max(1, height // BLOCK)
-    return np.asarray(cv2.resize(difference, size, interpolation=cv2.INTER_AREA), np.float32).ravel()
+    return np.asarray(
+        cv2.resize(difference, size, interpolation=cv2.INTER_AREA), np.float32
+    ).ravel()

@@ -46,9 +46,7 @@ def at_key_frames(frames: ClipFrames, video: VideoFile) -> ClipFrames:
     return ClipFrames(times[first:last], end, cuts)
 
 
-def copy_packets(
-    video: VideoFile, sound: Sound, segments: Sequence[tuple[Segment, Path]]
-) -> None:
+def copy_packets(video: VideoFile, sound: Sound, segments: Sequence[tuple[Segment, Path]]) -> None:
     """Write consecutive segments, each atomically."""
     for segment, path in segments:
         with (
@@ -92,5 +90,3 @@ def _stamps(video: VideoFile) -> tuple[list[int], Array]:
 
 def _seconds(pts: int, video: VideoFile) -> float:
     return float(pts * video.time_base - video.origin)
-
-

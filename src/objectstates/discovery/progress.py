@@ -21,7 +21,7 @@ The weights were estimated on simulated and real clips whose action was cut away
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.isotonic import isotonic_regression
@@ -69,11 +69,12 @@ def with_progress(found: Result, read: Read, *, seed: int = 0) -> Result:
     corpus = read(chosen)
     if not appearance(corpus).any():
         return found
-    model, held_out, chance = _learn(corpus, found.select(chosen))
+    learned_there = learn(corpus, found.select(chosen))
+    model = learned_there.model
     progress, chances = np.empty(len(found.action_scores)), np.empty(len(found.clips))
     rows = found.corpus.chunk_rows
-    progress[np.concatenate([list(rows(int(n))) for n in chosen])] = held_out
-    chances[chosen] = chance
+    progress[np.concatenate([list(rows(int(n))) for n in chosen])] = learned_there.progress
+    chances[chosen] = learned_there.chance
     others = np.setdiff1d(np.arange(len(chances)), chosen)
     for first in range(0, len(others), SAMPLE):
         part = others[first : first + SAMPLE]
@@ -95,8 +96,18 @@ def apply_model(model: ProgressModel, corpus: Corpus, found: Result) -> Result:
 # --- learning -------------------------------------------------------------------------------------
 
 
-def _learn(corpus: Corpus, found: Result) -> tuple[ProgressModel, Array, Array]:
-    """The model; and progress (T,) and chances of success (N,) of its clips, each held out."""
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The model; and progress (T,), chances of success (N,) and evidence, each clip held out."""
+
+    model: ProgressModel
+    progress: Array
+    chance: Array
+    evidence: Mapping[str, Array]
+
+
+def learn(corpus: Corpus, found: Result) -> Learned:
+    """Learn from ``found``, the result on ``corpus``."""
     parts = _described(corpus)
     centre = parts[0].mean(axis=0)
     parts = parts[0] - centre, parts[1]
@@ -109,12 +120,13 @@ def _learn(corpus: Corpus, found: Result) -> tuple[ProgressModel, Array, Array]:
         believed = target * np.repeat(chance, np.diff(corpus.chunks.offsets))
         raw = regression.held_out(believed)
         usual = _usual(corpus, found, raw, chance)
-        chance = chance_of(evidence_of(usual, corpus, found, raw))
+        evidence = evidence_of(usual, corpus, found, raw)
+        chance = chance_of(evidence)
     weights, bias = regression.fitted(believed)
     size = parts[0].shape[1]
     scaled = np.stack([weights[:size] / lengths[0], weights[size:] / lengths[1]])
     model = replace(usual, weights=scaled, bias=float(bias - centre @ scaled[0]))
-    return model, _curve(model, corpus, raw), chance
+    return Learned(model, _curve(model, corpus, raw), chance, evidence)
 
 
 class _HeldOutRidge:
@@ -268,5 +280,3 @@ def _curve(model: ProgressModel, corpus: Corpus, raw: Array) -> Array:
         rows = list(corpus.chunk_rows(n))
         progress[rows] = isotonic_regression(scaled[rows])
     return progress
-
-
