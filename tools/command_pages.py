@@ -42,6 +42,10 @@ EXAMPLES = {
         "objectstates export my_result --to webvtt --out subtitles",
     ],
     "review": ["objectstates review found  # needs found, a folder that discover wrote"],
+    "cut": [
+        "objectstates cut my_result --out segments",
+        "objectstates cut my_result --out trimmed --trim-idle --crf 18",
+    ],
     "demo": ["objectstates demo --no-open"],
     "label": ["objectstates label my_videos/ --object drawer  # needs a browser"],
     "detector train": ["objectstates detector train labels.json --out other.npz"],

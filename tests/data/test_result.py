@@ -29,7 +29,7 @@ def test_result_survives_the_disk(tmp_path, result):
         if isinstance(value, np.ndarray):
             np.testing.assert_array_equal(value, other, err_msg=name)
             assert value.dtype == other.dtype
-        elif name not in ("classifiers", "corpus"):
+        elif name not in ("classifiers", "corpus", "progress_model"):
             assert value == other, name
     np.testing.assert_array_equal(again.action_time, result.action_time)
     np.testing.assert_array_equal(again.confidence, result.confidence)
@@ -76,7 +76,8 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     clips = pq.read_table(tmp_path / "r" / "clips.parquet").to_pydict()
     assert list(clips) == ["clip", "action_chunk", "action_time", "action_start", "action_end",
                            "action_score", "confidence", "action_confidence",
-                           "state_1_confidence", "state_2_confidence"]  # fmt: skip
+                           "state_1_confidence", "state_2_confidence",
+                           "reached_chance", "reached"]  # fmt: skip
     assert header["verdict"]["action"] in ("found", "doubtful", "not_found")
     assert clips["clip"] == list(corpus.clip_ids)
     for n, (chunk, time) in enumerate(
@@ -89,7 +90,7 @@ def test_folder_is_what_the_documentation_says(tmp_path, corpus):
     assert rows["tracklet"] == [i for n in range(5) for i in range(len(corpus.tracklet_rows(n)))]
     assert rows["state"] == model.labels_.tolist()
     chunks = pq.read_table(tmp_path / "r" / "chunks.parquet").to_pydict()
-    assert list(chunks) == ["clip", "chunk", "start", "end", "action", "score"]
+    assert list(chunks) == ["clip", "chunk", "start", "end", "action", "score", "progress"]
     assert sum(chunks["action"]) == len(corpus)
     assert [len(row) for row in header["trace"]] == [4] * len(header["trace"])
     assert header["trace"][-1][1] == model.relaxed_objective_

@@ -112,6 +112,7 @@ def describe_clips(result: Result) -> list[dict[str, Any]]:
             **{f"state_{k}": [(s.start, s.end) for s in clip.state_segments(k)] for k in (1, 2)},
             "confidence": clip.confidence,
             **_chances(clip),
+            **_success(clip),
         }
         for clip in view_clips(result)
         for action in (clip.action,)
@@ -126,6 +127,13 @@ def _chances(clip: ClipView) -> dict[str, float | None]:
         name: None if np.isnan(chance) else chance
         for name, chance in zip(CONFIDENCES, clip.confidences, strict=True)
     }
+
+
+def _success(clip: ClipView) -> dict[str, str | float | None]:
+    """Whether the clip ends in state 2, if it was judged."""
+    if clip.reached_chance is None:
+        return {}
+    return {"reached": clip.reached, "reached_chance": clip.reached_chance}
 
 
 def _missing(corpus: Corpus) -> list[str]:

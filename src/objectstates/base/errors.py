@@ -82,5 +82,9 @@ class ExportError(ObjectStatesError):
     """A result cannot be exported."""
 
 
+class CutError(ObjectStatesError):
+    """Clips cannot be cut, or the folder for their segments holds other files."""
+
+
 class BenchmarkError(ObjectStatesError):
     """The data of a benchmark cannot be found or used."""

@@ -12,6 +12,7 @@ from objectstates import __version__
 from objectstates.base.errors import ObjectStatesError
 from objectstates.cli import (
     config,
+    cut,
     demo,
     detector,
     discover,
@@ -46,6 +47,7 @@ for command in (
     report.report,
     export.export,
     review.review,
+    cut.cut,
     evaluation.reproduce,
     evaluation.benchmark,
     studio.studio,

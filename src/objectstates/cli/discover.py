@@ -175,7 +175,9 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Terminal:
 
 
 def _clip_table(clips: list[dict[str, Any]], names: LabelNames) -> Any:
-    table = make_table("clip", names.state_1, names.action, names.state_2, "confidence")
+    judged = any("reached" in clip for clip in clips)
+    columns = ("clip", names.state_1, names.action, names.state_2, "confidence")
+    table = make_table(*columns, *((f"{names.state_2} reached",) if judged else ()))
     for clip in clips:
         action = [] if clip["action"] is None else [clip["action"]]
         sides = {"state_1": clip["state_1"], "action": action, "state_2": clip["state_2"]}
@@ -183,6 +185,7 @@ def _clip_table(clips: list[dict[str, Any]], names: LabelNames) -> Any:
             printable(clip["clip"]),
             *(_intervals(x, clip.get(f"{side}_confidence")) for side, x in sides.items()),
             f"{clip['confidence']:.2f}",
+            *((clip.get("reached", "-"),) if judged else ()),
         )
     return table
 

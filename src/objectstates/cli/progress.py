@@ -65,6 +65,14 @@ def report_bar() -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
+def cut_bar() -> Iterator[Callable[[int, int], None]]:
+    """Clips cut so far, of all."""
+    with _bar("cutting") as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
 def _bar(label: str, *columns: Any) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn

@@ -5,10 +5,12 @@ A result is a folder::
     result.json         format version, settings, versions, objective, certificate, skipped clips
     clips.parquet       clip, action_chunk (index within the clip), action_time, action_start,
                         action_end (s), action_score, confidence; action_confidence,
-                        state_1_confidence, state_2_confidence: the chance that each is right
+                        state_1_confidence, state_2_confidence: the chance that each is right;
+                        reached_chance, reached: whether the clip ends in state 2
     tracklets.parquet   clip, tracklet (index within the clip), start, end, state, score_1, score_2
-    chunks.parquet      clip, chunk (index within the clip), start, end, action, score
+    chunks.parquet      clip, chunk (index within the clip), start, end, action, score, progress
     classifiers.npz     the learned classifiers, absent sides left out; no pickle
+    progress.npz        the learned model of progress, if there is one; no pickle
     corpus/             the clips that took part, without features: videos, boxes, annotations
 
 A report or an export needs nothing else. Clips that were left out have no rows; ``result.json``
@@ -32,6 +34,8 @@ from objectstates.base.storage import Artefact
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import LEAVES_OUT, Correction, corrections_from_json
 from objectstates.data.label_names import LabelNames
+from objectstates.data.progress import ProgressModel
+from objectstates.data.success import Reached, reached_by
 from objectstates.data.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -41,7 +45,10 @@ ARTEFACT = Artefact(
     header="result.json",
     version=2,
     files=frozenset(
-        {"clips.parquet", "tracklets.parquet", "chunks.parquet", "classifiers.npz", "corpus"}
+        {
+            *("clips.parquet", "tracklets.parquet", "chunks.parquet", "classifiers.npz"),
+            *("progress.npz", "corpus"),
+        }
     ),
     error=ResultError,
 )
@@ -87,8 +94,9 @@ class Result:
     Arrays follow the rows of ``corpus``: the N clips that took part, with M tracklets and T chunks
     in all, without features. If only states were sought, ``action_chunk`` is -1 and the action's
     time, span and scores are NaN; if only the action was, states are 0 and their scores NaN.
-    ``verdict`` and ``confidences`` say how far to trust it (``discovery/verdict.py``); results of
-    earlier versions have neither.
+    ``verdict`` and ``confidences`` say how far to trust it (``discovery/verdict.py``); ``progress``
+    and ``reached_chance`` how far each clip gets (``discovery/progress.py``). Results of earlier
+    versions have none of them.
     ``skipped`` clips are not in the corpus. ``set_aside`` are the outlier clips: they are in the
     corpus, but were not learned from, and their labels are predictions.
     ``corrections`` are those it was made with, ``names`` what the user calls the labels.
@@ -118,6 +126,9 @@ class Result:
     confidences: Array | None = None  # (N, 3) chances that action, state 1 and state 2 are right
     corrections: tuple[Correction, ...] = ()
     names: LabelNames = field(default_factory=LabelNames)
+    progress: Array | None = None  # (T,) from 0, state 1, to 1, state 2, in the middle of a chunk
+    reached_chance: Array | None = None  # (N,) chance that the clip ends in state 2
+    progress_model: ProgressModel | None = None  # for clips that were not in the fit
 
     def __repr__(self) -> str:
         tracklets, chunks = len(self.state), len(self.action_scores)
@@ -174,6 +185,23 @@ class Result:
         """(N,) which clips were labelled under corrections of their own."""
         clips = {row.clip for row in self.corrections if row.kind not in LEAVES_OUT}
         return np.array([clip in clips for clip in self.clips], bool)
+
+    @property
+    def reached(self) -> tuple[Reached, ...]:
+        """(N,) whether each clip ends in state 2: yes, no or unsure; "" if it was not judged."""
+        if self.reached_chance is None:
+            return ("",) * len(self.clips)
+        return tuple(reached_by(float(chance)) for chance in self.reached_chance)
+
+    def progress_at(self, clip: str, times: Array) -> Array:
+        """(n,) progress of a clip at ``times``, seconds of the video; NaN if it is not known.
+
+        Between the middles of chunks it is interpolated; so every frame has one.
+        """
+        rows = list(self.corpus.chunk_rows(self.clips.index(clip)))
+        if self.progress is None or not rows:
+            return np.full(len(times), np.nan)
+        return np.interp(times, self.corpus.chunks.time[rows], self.progress[rows])
 
     @property
     def action_score(self) -> Array:
@@ -248,6 +276,8 @@ class Result:
                 for name, value in vars(classifier).items()
             }
             np.savez(folder / "classifiers.npz", **arrays)
+            if self.progress_model is not None:
+                self.progress_model.save(folder / "progress.npz")
             self.corpus.save(folder / "corpus")
 
     @classmethod
@@ -278,6 +308,9 @@ class Result:
                 confidences=_read_confidences(clips),
                 corrections=corrections_from_json(header.pop("corrections", [])),
                 names=LabelNames.from_json(header.pop("names", {})),
+                progress=_optional(chunks, "progress"),
+                reached_chance=_optional(clips, "reached_chance"),
+                progress_model=_read_progress(folder / "progress.npz"),
                 summary=header,
             )
             _check_rows(result)
@@ -308,6 +341,8 @@ class Result:
             state_scores=self.state_scores[of_tracklets],
             set_aside=tuple(clip for clip in self.set_aside if clip.clip in chosen),
             confidences=None if self.confidences is None else self.confidences[clips],
+            progress=None if self.progress is None else self.progress[of_chunks],
+            reached_chance=None if self.reached_chance is None else self.reached_chance[clips],
         )
 
     def _clip_table(self) -> pa.Table:
@@ -317,6 +352,11 @@ class Result:
             if self.confidences is None
             else dict(zip(CONFIDENCES, self.confidences.T, strict=True))
         )
+        if self.reached_chance is not None:
+            chances["reached_chance"] = self.reached_chance
+        columns = {name: _nullable(column) for name, column in chances.items()}
+        if self.reached_chance is not None:
+            columns["reached"] = pa.array([text or None for text in self.reached], pa.string())
         return pa.table(
             {
                 "clip": pa.array(self.clips, pa.string()),
@@ -326,7 +366,7 @@ class Result:
                 "action_end": _nullable(self.action_span[:, 1]),
                 "action_score": _nullable(self.action_score),
                 "confidence": pa.array(self.confidence, pa.float64()),
-                **{name: _nullable(column) for name, column in chances.items()},
+                **columns,
             }
         )
 
@@ -348,6 +388,7 @@ class Result:
         table = self.corpus.chunks
         owner = np.repeat(np.arange(len(self.clips)), np.diff(table.offsets))
         index = np.arange(len(owner)) - table.offsets[owner]
+        progress = {} if self.progress is None else {"progress": _nullable(self.progress)}
         return pa.table(
             {
                 "clip": pa.array([self.clips[n] for n in owner], pa.string()),
@@ -356,6 +397,7 @@ class Result:
                 "end": pa.array(table.end, pa.float64()),
                 "action": pa.array(index == self.action_chunk[owner]),
                 "score": _nullable(self.action_scores),
+                **progress,
             }
         )
 
@@ -397,6 +439,15 @@ def _frame(table: pa.Table) -> pandas.DataFrame:
 
 def _column(table: pa.Table, name: str, missing: float) -> Array:
     return np.asarray(table[name].cast(pa.float64()).fill_null(missing).to_numpy(), np.float64)
+
+
+def _optional(table: pa.Table, name: str) -> Array | None:
+    """A column that earlier versions do not have."""
+    return _column(table, name, np.nan) if name in table.column_names else None
+
+
+def _read_progress(path: Path) -> ProgressModel | None:
+    return ProgressModel.load(path) if path.exists() else None
 
 
 def _read_verdict(values: Any) -> Verdict | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from objectstates.discovery.out_of_core import (
 )
 from objectstates.discovery.outlier_clips import discover_without_outliers
 from objectstates.discovery.prediction import check_lengths, check_sizes, predict
+from objectstates.discovery.progress import apply_model, with_progress
 from objectstates.discovery.replication import SAMPLE
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
@@ -117,6 +119,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         ``converged_`` (to ``tol``, or to rounding error) are those of the relaxed solution.
     skipped_ : the clips left out, with reasons; ``set_aside_`` are those not learned from.
     verdict_ : a :class:`~objectstates.data.verdict.Verdict`, or None.
+    reached_ : (N,) whether each clip ends in state 2: yes, no or unsure; "" if not judged.
     result_ : all of this, as a :class:`~objectstates.data.result.Result`.
 
     Examples
@@ -184,6 +187,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         if self.verdict and not stopper.stopped:
             found = self._judged(kept, found, bounds)
             clock.lap("verdict")
+            found = with_progress(found, kept.select, seed=int(self.seed))
+            clock.lap("progress")
         sizes = result_assembly.sizes(corpus)
         return self._finish(found, corpus, kept, prepared.skipped, sizes, clock)
 
@@ -267,6 +272,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             judged = self._judged(clips, found.select(sample), applied.bounds)
             found = judge_by_sample(found, sample, judged)
             clock.lap("verdict")
+            read = partial(with_stored_features, kept, stored)
+            found = with_progress(found, read, seed=int(self.seed))
+            clock.lap("progress")
         sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
 
@@ -378,6 +386,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         formulation = fitted._formulation
         skipped, kept = formulation.leave_out_infeasible(corpus, fitted.on_infeasible)
         found = predict(self.result_, kept, formulation)
+        if self.result_.progress_model is not None:
+            found = apply_model(self.result_.progress_model, kept, found)
         clock.lap("predict")
         summary = {
             "kind": "predict",

@@ -122,8 +122,14 @@ def _amount(corpus: Corpus, found: Result, learned: Array) -> Array:
 
     Clips in which much less happens than in others may not show the manipulation.
     """
+    amounts = changes_at_action(corpus, found)
+    return amounts_relative_to(usual_amount(amounts[learned]), amounts)
+
+
+def changes_at_action(corpus: Corpus, found: Result) -> Array:
+    """(N,) share of the picture that changes for good around the action; NaN without profiles."""
     if not any(corpus.changes):
-        return np.zeros(len(corpus))
+        return np.full(len(corpus), np.nan)
     amounts = np.zeros(len(corpus))
     margin = float(np.median(corpus.chunks.end - corpus.chunks.start))
     for n, profile in enumerate(corpus.changes):
@@ -132,9 +138,19 @@ def _amount(corpus: Corpus, found: Result, learned: Array) -> Array:
             start, end = found.action_span[n]
             near = (times >= start - margin) & (times <= end + margin)
             amounts[n] = float(profile.curve[near].sum())
-    some = amounts[learned][amounts[learned] > 0]
-    usual = float(np.median(some)) if len(some) else 1.0
-    return np.asarray(np.clip(np.log10((amounts + LEAST) / (usual + LEAST)), LEAST_AMOUNT, 0))
+    return amounts
+
+
+def usual_amount(amounts: Array) -> float:
+    """The median of those (k,) that are not zero; 1 if there is none."""
+    some = amounts[amounts > 0]
+    return float(np.median(some)) if len(some) else 1.0
+
+
+def amounts_relative_to(usual: float, amounts: Array) -> Array:
+    """(N,) logarithm to base 10 of the ratio, from -1.5 to 0; 0 where it is unknown."""
+    ratio = np.log10((amounts + LEAST) / (usual + LEAST))
+    return np.nan_to_num(np.clip(ratio, LEAST_AMOUNT, 0))
 
 
 def _smoothness(corpus: Corpus, found: Result) -> Array:

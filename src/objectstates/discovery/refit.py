@@ -25,6 +25,7 @@ from objectstates.discovery import result_assembly
 from objectstates.discovery.estimator import JointDiscovery, Prepared
 from objectstates.discovery.in_memory import KeptFactors, pose_in_memory
 from objectstates.discovery.outlier_clips import discover_in
+from objectstates.discovery.progress import with_progress
 from objectstates.discovery.solver_runs import Callback, FitProgress, Stopper, Stopwatch
 
 
@@ -98,11 +99,11 @@ class Refitter:
         return self._finished(found, prepared, clock)
 
     def judge(self, found: Result, *, cancelled: Callable[[], bool] = lambda: False) -> Result:
-        """``found``, a result of `fit`, with the verdict that ``JointDiscovery.fit`` gives."""
+        """``found``, a result of `fit`, with verdict and progress as by ``JointDiscovery.fit``."""
         prepared = self.model._prepare(self.corpus, found.corrections, found.names)
-        return self.model._judged(
-            prepared.kept, found, prepared.applied.bounds, _raising(cancelled)
-        )
+        bounds = prepared.applied.bounds
+        judged = self.model._judged(prepared.kept, found, bounds, _raising(cancelled))
+        return with_progress(judged, prepared.kept.select, seed=int(self.model.seed))
 
     def _pose(self, clips: Corpus, *, warm: bool) -> Any:
         model = self.model

@@ -113,6 +113,8 @@ def fitted_attributes(result: Result) -> dict[str, Any]:
     }
     for values, column in per_clip.values():
         column[kept] = values
+    reached = np.full(n_clips, "", dtype="<U6")
+    reached[kept] = result.reached
     summary = result.summary
     return {
         "labels_": labels,
@@ -125,4 +127,5 @@ def fitted_attributes(result: Result) -> dict[str, Any]:
         "skipped_": result.skipped,
         "set_aside_": result.set_aside,
         "verdict_": result.verdict,
+        "reached_": reached,
     }

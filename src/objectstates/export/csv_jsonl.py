@@ -18,24 +18,37 @@ from objectstates.report.clip_view import ClipView
 
 CLIP_COLUMNS = (
     *("clip", "video", "start", "end", "action_start", "action_time", "action_end"),
-    *("action_score", "confidence", *CONFIDENCES),
+    *("action_score", "confidence", *CONFIDENCES, "reached", "reached_chance"),
 )
+PROGRESS_COLUMNS = ("clip", "video", "time", "progress")
 SEGMENT_COLUMNS = ("clip", "video", "start", "end", "what", "score", "tracklet")
 
 
 def write_csv(source: ExportSource, folder: Path) -> list[str]:
-    """``clips.csv``, a row per clip, and ``segments.csv``, one per labelled tracklet and action."""
-    _write_rows(folder / "clips.csv", CLIP_COLUMNS, map(_clip_row, source.clips))
+    """``clips.csv``, a row per clip; ``segments.csv``, one per labelled tracklet and action; and
+    ``progress.csv``, one per chunk, if progress is known."""
+    write_rows(folder / "clips.csv", CLIP_COLUMNS, map(_clip_row, source.clips))
     rows = (row for clip in source.clips for row in _segment_rows(clip, source.names))
-    _write_rows(folder / "segments.csv", SEGMENT_COLUMNS, rows)
+    write_rows(folder / "segments.csv", SEGMENT_COLUMNS, rows)
+    progress = [row for clip in source.clips for row in _progress_rows(clip)]
+    if progress:
+        write_rows(folder / "progress.csv", PROGRESS_COLUMNS, progress)
     return []
+
+
+def _progress_rows(clip: ClipView) -> list[list[Any]]:
+    if clip.progress is None:
+        return []
+    rows = zip(clip.chunks, clip.progress.tolist(), strict=True)
+    return [[clip.name, clip.video, chunk.time, value] for chunk, value in rows]
 
 
 def _clip_row(clip: ClipView) -> list[Any]:
     action = clip.action
     times = (None,) * 4 if action is None else (action.start, action.time, action.end, action.score)
     chances = clip.confidences or (None,) * len(CONFIDENCES)
-    return [clip.name, clip.video, *clip.span, *times, clip.confidence, *chances]
+    success = clip.reached or None, clip.reached_chance
+    return [clip.name, clip.video, *clip.span, *times, clip.confidence, *chances, *success]
 
 
 def _segment_rows(clip: ClipView, names: LabelNames) -> list[list[Any]]:
@@ -49,7 +62,8 @@ def _segment_rows(clip: ClipView, names: LabelNames) -> list[list[Any]]:
     return [[clip.name, clip.video, *row] for row in sorted(rows, key=lambda r: r[:3])]
 
 
-def _write_rows(path: Path, columns: Iterable[str], rows: Iterable[list[Any]]) -> None:
+def write_rows(path: Path, columns: Iterable[str], rows: Iterable[list[Any]]) -> None:
+    """A CSV file in UTF-8; unknown values are empty, and no cell is a formula."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
@@ -89,6 +103,8 @@ def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> 
         "end": end,
         "confidence": number(clip.confidence),
         **dict(zip(CONFIDENCES, map(number, clip.confidences or (math.nan,) * 3), strict=True)),
+        "reached": clip.reached or None,
+        "reached_chance": None if clip.reached_chance is None else number(clip.reached_chance),
         "action": None if action is None else {**asdict(action), "score": number(action.score)},
         "tracklets": [
             {
@@ -111,8 +127,16 @@ def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> 
                 "end": chunk.end,
                 "time": chunk.time,
                 "score": number(float(score)),
+                "progress": None if math.isnan(progress) else progress,
                 "true_action": chunk.label,
             }
-            for chunk, score in zip(clip.chunks, clip.chunk_scores[:, 2], strict=True)
+            for chunk, score, progress in zip(
+                clip.chunks, clip.chunk_scores[:, 2], _known_progress(clip), strict=True
+            )
         ],
     }
+
+
+def _known_progress(clip: ClipView) -> list[float]:
+    """Per chunk; NaN where it is not known."""
+    return [math.nan] * len(clip.chunks) if clip.progress is None else clip.progress.tolist()

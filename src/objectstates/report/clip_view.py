@@ -16,6 +16,7 @@ from objectstates.base.choices import CHUNK_SECONDS
 from objectstates.data.clips import Box, ChangeProfile, Chunk, TrackletLabel
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
+from objectstates.data.success import Reached
 from objectstates.data.truth import truth_count
 from objectstates.evaluation.precision import score_clip
 
@@ -153,6 +154,25 @@ class ClipView:
             return None
         action, before, after = map(float, chances[self.number])
         return action, before, after
+
+    @property
+    def reached(self) -> Reached:
+        """Whether the clip ends in state 2: yes, no or unsure; "" if it was not judged."""
+        return self.result.reached[self.number]
+
+    @property
+    def reached_chance(self) -> float | None:
+        """The chance that it does; None if it was not judged."""
+        chances = self.result.reached_chance
+        return None if chances is None else float(chances[self.number])
+
+    @property
+    def progress(self) -> Array | None:
+        """(T,) from state 1, 0, to state 2, 1, at the middles of the chunks; None if unknown."""
+        progress = self.result.progress
+        return (
+            None if progress is None else progress[list(self.result.corpus.chunk_rows(self.number))]
+        )
 
     @property
     def video(self) -> str | None:

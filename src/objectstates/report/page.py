@@ -178,6 +178,8 @@ def _render(
         truth_note=truth.note,
         mistake_names=headline.mistake_names(result),
         has_changes=any(clip.change is not None for clip in clips),
+        has_progress=result.progress is not None,
+        n_failed=sum(clip.reached == "no" for clip in clips),
         confidences=_confidence_range(clips),
         chances_known=result.confidences is not None,
         highlights=_highlights(clips, images),

@@ -90,7 +90,17 @@ def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
             for t, lane in tracklets
         ],
         "change": _change_data(clip),
+        "progress": _progress_data(clip),
+        "reached": None if clip.reached_chance is None else _round(clip.reached_chance, 4),
     }
+
+
+def _progress_data(clip: ClipView) -> list[list[float]] | None:
+    """Time and progress of the chunks."""
+    if clip.progress is None:
+        return None
+    middles = clip.chunk_scores[:, :2].mean(axis=1)
+    return [[_round(t), _round(p)] for t, p in zip(middles, clip.progress, strict=True)]
 
 
 def _change_data(clip: ClipView) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import cast
@@ -16,6 +17,7 @@ import numpy as np
 from av.buffer import Buffer
 from av.container import InputContainer
 from av.stream import Disposition
+from av.video.codeccontext import VideoCodecContext
 from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
 
@@ -53,7 +55,7 @@ class VideoFile:
     def _open(self) -> None:
         with self._path.open("rb") as file:  # raises the system's own error
             self._require(file.read(1), "the file is empty; copy or download it again")
-        self._container = _open_container(self._path)
+        self._container = open_container(self._path)
         kind = self._container.format.name
         self._require(
             kind not in ("tty", "image2") and not kind.endswith("_pipe"),
@@ -127,7 +129,7 @@ class VideoFile:
     def _scanned_duration(self) -> float:
         """Seconds, from the timestamps of all packets, which are read but not decoded."""
         end = self._origin
-        with _open_container(self._path) as container, suppress(av.FFmpegError):
+        with open_container(self._path) as container, suppress(av.FFmpegError):
             for packet in container.demux(container.streams[self._stream.index]):
                 if packet.pts is not None:
                     end = max(end, packet.pts + (packet.duration or 0))
@@ -214,6 +216,55 @@ class VideoFile:
         # Copy: PyAV's array is a padded view of a buffer that the decoder may still use.
         return np.array(upright[self._flips], dtype=np.uint8, order="C")
 
+    # --- for copying frames and packets -----------------------------------------------------------
+
+    @property
+    def time_base(self) -> Fraction:
+        """Seconds per unit of timestamps."""
+        return Fraction(self._time_base)
+
+    @property
+    def origin(self) -> Fraction:
+        """When the first frame is shown, in seconds of the container's clock."""
+        return self._origin * self.time_base
+
+    @property
+    def stream_index(self) -> int:
+        """Of the video stream in the container."""
+        return self._stream.index
+
+    @property
+    def pixel_format(self) -> str:
+        """FFmpeg's name of the format of stored frames."""
+        return self._stream.codec_context.pix_fmt or "yuv420p"
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether stored frames are not upright."""
+        return self._transposed or any(flip.step == -1 for flip in self._flips)
+
+    def upright(self, content: av.VideoFrame, pixels: str) -> av.VideoFrame:
+        """The upright frame at full size in a pixel format; the same pixels where it can be."""
+        if (content.width, content.height) != self._stored or content.format.name != pixels:
+            content = self._reformatter.reformat(content, *self._stored, pixels, threads=1)
+        if not self.is_turned:
+            return content
+        turned = av.VideoFrame(self.info.width, self.info.height, pixels)
+        for ours, theirs in zip(turned.planes, content.planes, strict=True):
+            plane = np.frombuffer(theirs, np.uint8).reshape(theirs.height, theirs.line_size)
+            plane = plane[:, : theirs.width]
+            upright = (plane.T if self._transposed else plane)[self._flips]
+            rows = np.zeros((ours.height, ours.line_size), np.uint8)
+            rows[:, : ours.width] = upright
+            ours.update(rows.tobytes())
+        return turned
+
+    def copy_colours(self, context: VideoCodecContext) -> None:
+        """Tell an encoder how the pixels are meant: range, matrix, primaries, transfer."""
+        own = self._stream.codec_context
+        for name in ("color_range", "colorspace", "color_primaries", "color_trc"):
+            setattr(context, name, getattr(own, name))
+
     def problems(self) -> list[str]:
         lost, duration, found = self._lost, self.info.duration, []
         if lost.damaged:
@@ -234,7 +285,7 @@ class VideoFile:
         self._container.close()
 
 
-def _open_container(path: Path) -> InputContainer:
+def open_container(path: Path) -> InputContainer:
     # "file:" keeps a colon in a name from being parsed as a protocol; the whitelist keeps playlists
     # off the network. Titles of old files are in any encoding.
     options = {"protocol_whitelist": "file"}

@@ -167,6 +167,7 @@
 
   const CURVE = 54; // pixels, height of the score curve
   const CHANGE = 26; // pixels, height of the change curve
+  const PROGRESS = 26; // pixels, height of the progress curve
   const LABELLED = 22; // pixels, height of the lane of labelled tracklets
 
   function layout(clip) {
@@ -174,10 +175,11 @@
     const first = clip.tracklets.some((t) => t[2]) ? LABELLED : 12;
     const other = clamp(90 / lanes, 6, 12);
     const change = clip.scores.length ? CURVE + 8 : 8; // top of the change curve
-    const top = change + 8 + (clip.change ? CHANGE : 0);
+    const progress = change + (clip.change ? CHANGE + 10 : 0); // top of the progress curve
+    const top = clip.progress ? progress + PROGRESS + 8 : change + 8 + (clip.change ? CHANGE : 0);
     const y = (lane) => top + (lane ? first + (lane - 1) * other : 0);
     const laneAt = (height) => (height < top + first ? Math.floor((height - top) / first) : 1 + Math.floor((height - top - first) / other));
-    return { y, laneAt, change, thickness: (lane) => (lane ? other : first) - 5, height: y(lanes) + 2 };
+    return { y, laneAt, change, progress, thickness: (lane) => (lane ? other : first) - 5, height: y(lanes) + 2 };
   }
 
   function makeTimeline(number) {
@@ -192,6 +194,7 @@
     });
     drawAction(svg, clip, place, at);
     drawChange(svg, clip, place, at);
+    drawProgress(svg, clip, place, at);
     drawTracklets(svg, timeline, clip, place, at);
     for (const [a, b] of clip.truth || []) {
       const band = element("span", "true-action");
@@ -209,7 +212,10 @@
     timeline.addEventListener("pointermove", (event) => {
       const y = event.clientY - svg.getBoundingClientRect().top;
       const inChange = clip.change && y >= place.change && y < place.change + CHANGE;
-      const text = inChange ? changeText(clip, timeOf(event)) : tooltipText(clip, timeOf(event), place.laneAt(y));
+      const inProgress = clip.progress && y >= place.progress && y < place.progress + PROGRESS;
+      const text = inChange ? changeText(clip, timeOf(event))
+        : inProgress ? progressText(clip, timeOf(event))
+        : tooltipText(clip, timeOf(event), place.laneAt(y));
       showTooltip(event, text);
     });
     timeline.addEventListener("pointerleave", () => { tooltip.hidden = true; });
@@ -242,6 +248,19 @@
     if (!clip.action) return;
     const d = `M${at(clip.action[2]).toFixed(1)} ${place.change - 4}V${bottom}`;
     for (const style of ["action-time halo", "action-time"]) svg.append(shape("path", { class: style, d }));
+  }
+
+  // How far between state 1 (the line below) and state 2 (the line above), as other clips tell.
+  function drawProgress(svg, clip, place, at) {
+    if (!clip.progress) return;
+    const [above, below] = [place.progress + 1, place.progress + PROGRESS];
+    const height = (value) => (below - (below - above) * clamp(value, 0, 1)).toFixed(1);
+    const last = clip.progress.length - 1;
+    const points = clip.progress.map(([time, value]) => `L${at(time).toFixed(1)} ${height(value)}`).join("");
+    const line = `M0 ${height(clip.progress[0][1])}${points}L1000 ${height(clip.progress[last][1])}`;
+    svg.append(shape("path", { class: "progress-area", d: `${line}V${below}H0Z` }));
+    svg.append(shape("path", { class: "base", d: `M0 ${above}H1000M0 ${below}H1000` }));
+    svg.append(shape("path", { class: "progress-line", d: line }));
   }
 
   function drawTracklets(svg, timeline, clip, place, at) {
@@ -305,6 +324,17 @@
       parts.push(`action score ${nearest[1].toFixed(2)}`);
     }
     return parts.join(" · ");
+  }
+
+  function progressText(clip, time) {
+    const points = clip.progress;
+    const next = points.findIndex(([t]) => t >= time);
+    let value = points[next < 0 ? points.length - 1 : next][1];
+    if (next > 0) {
+      const [[t0, p0], [t1, p1]] = [points[next - 1], points[next]];
+      value = p0 + ((p1 - p0) * (time - t0)) / (t1 - t0 || 1);
+    }
+    return `${seconds(time)} · progress ${value.toFixed(2)}`;
   }
 
   function changeText(clip, time) {
@@ -543,6 +573,7 @@
     sure: (a, b) => clips[b].confidence - clips[a].confidence,
     unsure: (a, b) => clips[a].confidence - clips[b].confidence,
     wrong: (a, b) => (clips[b].disagreement ?? -1) - (clips[a].disagreement ?? -1) || (clips[b].off ?? 0) - (clips[a].off ?? 0),
+    failed: (a, b) => (clips[a].reached ?? 2) - (clips[b].reached ?? 2),
     name: (a, b) => compareNames(clips[a].name, clips[b].name),
   };
 

@@ -1,0 +1,1 @@
+"""Whether episodes that do not reach state 2 are recognised, and how good the progress is."""

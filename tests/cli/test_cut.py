@@ -1,0 +1,35 @@
+"""The command ``cut``."""
+
+import json
+
+from tests.cut.films import result_on
+from tests.video.videos import noise, write_video
+
+
+def test_cut_writes_segments_and_says_what_it_did(tmp_path, run):
+    film = write_video(tmp_path / "film.mp4", noise(50))
+    result_on([("film", film, 2.0, (0.8, 1.2))]).save(tmp_path / "found")
+    words = ("cut", str(tmp_path / "found"), "--out", str(tmp_path / "out"), "--json")
+    code, out, _ = run(*words)
+    facts = json.loads(out)
+    assert code == 0
+    assert (facts["files"], facts["up_to_date"], facts["dropped"]) == (3, 0, [])
+    assert json.loads(run(*words)[1])["up_to_date"] == 1
+
+
+def test_the_folder_of_discover_is_taken_for_its_result(tmp_path, run):
+    film = write_video(tmp_path / "film.mp4", noise(50))
+    result_on([("film", film, 2.0, (0.8, 1.2))]).save(tmp_path / "found" / "result")
+    (tmp_path / "found" / "discover.json").write_text("{}")
+    code, _, err = run("cut", str(tmp_path / "found"), "--out", str(tmp_path / "out"), "--fast")
+    assert code == 0, err
+    assert (tmp_path / "out" / "film_action.mp4").is_file()
+
+
+def test_mistakes_name_the_option(tmp_path, run):
+    film = write_video(tmp_path / "film.mp4", noise(50))
+    result_on([("film", film, 2.0, (0.8, 1.2))]).save(tmp_path / "found")
+    words = ("cut", str(tmp_path / "found"), "--out", str(tmp_path / "out"), "--crf", "99")
+    code, _, err = run(*words)
+    assert code == 2
+    assert "--crf" in err
