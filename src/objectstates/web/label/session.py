@@ -40,7 +40,6 @@ from objectstates.web.label.labels_file import (
 from objectstates.web.label.trainer import Request, Trainer
 
 FIRST_TRAINING = 5  # boxes by hand, before which proposals would be guesses
-MAX_PROPOSALS = 3
 LEAST_SCORE = 0.15  # of a proposal: below, it is more in the way than of use
 ENOUGH_RECALL = 0.9  # with which the page suggests to finish
 RECALL_POINTS = 200  # kept of the curve
@@ -247,7 +246,10 @@ class LabelSession:
             return []
         found = self._detector.with_threshold(LEAST_SCORE).detect([frame])[0]
         sure = int((found.scores >= self._detector.threshold).sum())
-        shown = min(max(sure, 1), MAX_PROPOSALS, len(found))  # one doubtful box rather than none
+        # As many as a labelled frame has at most: one key accepts them all, also wrong ones. One
+        # doubtful box rather than none.
+        most = max([1, *(len(frame.boxes) for frame in self._labels.frames.values())])
+        shown = min(max(sure, 1), most, len(found))
         return [
             {"box": [round(float(v), 2) for v in box], "sure": n < sure}
             for n, box in enumerate(found.boxes[:shown])
