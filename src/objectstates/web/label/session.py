@@ -7,7 +7,6 @@ disk before the method returns; a new session in the same folder goes on where t
 from __future__ import annotations
 
 import json
-import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +39,6 @@ from objectstates.web.label.labels_file import (
 from objectstates.web.label.trainer import Request, Trainer
 
 FIRST_TRAINING = 5  # boxes by hand, before which proposals would be guesses
-MAX_PROPOSALS = 3
 LEAST_SCORE = 0.15  # of a proposal: below, it is more in the way than of use
 ENOUGH_RECALL = 0.9  # with which the page suggests to finish
 RECALL_POINTS = 200  # kept of the curve
@@ -67,7 +65,7 @@ class LabelSession:
     """Labels of one kind of object in some clips.
 
     folder : gets ``labels.json``, ``proposals.npz``, ``training.json`` and at the end the detector.
-    given : the words by which the user named the videos, for the command to go on with.
+    next_command : the command with which to use a detector, from the detector's file.
     publish : called with the kind and the data of an event, from any thread.
     """
 
@@ -77,7 +75,7 @@ class LabelSession:
         object_name: str,
         folder: str | Path,
         *,
-        given: Sequence[str] = (),
+        next_command: Callable[[Path], str] | None = None,
         publish: Publish | None = None,
     ) -> None:
         name = object_name.strip()
@@ -88,7 +86,7 @@ class LabelSession:
         self.object_name = name
         self.folder = make_folder(Path(folder), "out")
         self._clips = {clip.id: clip for clip in clips}
-        self._given = [str(word) for word in given] or [str(clip.video) for clip in clips]
+        self._next_command = next_command
         self._publish = publish
         self._lock = threading.RLock()
         self._labels = LabelsFile(self.folder / "labels.json", name)
@@ -167,15 +165,9 @@ class LabelSession:
         return {
             **final,
             "path": str(self.detector_path),
-            "command": self.next_command(),
+            "command": self._next_command(self.detector_path) if self._next_command else "",
             "outdated": final.get("counts") != self._labels.counts(),
         }
-
-    def next_command(self) -> str:
-        """The command that uses the detector."""
-        words = ["objectstates", "discover", *self._given, "--object", self.object_name]
-        words += ["--detector", f"fewshot:{self.detector_path}"]
-        return shlex.join([*words, "--out", f"found-{safe_name(self.object_name)}"])
 
     def next_frame(self, skip: tuple[str, float] | None = None) -> dict[str, Any] | None:
         """The frame to label next; ``skip`` is one that the user passed by. None if all are."""
@@ -247,7 +239,10 @@ class LabelSession:
             return []
         found = self._detector.with_threshold(LEAST_SCORE).detect([frame])[0]
         sure = int((found.scores >= self._detector.threshold).sum())
-        shown = min(max(sure, 1), MAX_PROPOSALS, len(found))  # one doubtful box rather than none
+        # As many as a labelled frame has at most: one key accepts them all, also wrong ones. One
+        # doubtful box rather than none.
+        most = max([1, *(len(frame.boxes) for frame in self._labels.frames.values())])
+        shown = min(max(sure, 1), most, len(found))
         return [
             {"box": [round(float(v), 2) for v in box], "sure": n < sure}
             for n, box in enumerate(found.boxes[:shown])
