@@ -160,12 +160,13 @@ class LocalServer(uvicorn.Server):
             )
         )
         self._app = app
+        if not 0 <= port <= 65_535:
+            raise SettingError(f"`port`={port} is no port: choose one from 1024 to 65535, or none")
         try:
             self._socket = socket.create_server(("127.0.0.1", port), backlog=128)
-        except (OSError, OverflowError) as problem:
-            reason = getattr(problem, "strerror", None) or problem
+        except OSError as problem:
             raise SettingError(
-                f"`port`={port} cannot be used ({reason}): choose another, or none"
+                f"`port`={port} cannot be used ({problem.strerror}): choose another, or none"
             ) from problem
         self.port: int = self._socket.getsockname()[1]
 
