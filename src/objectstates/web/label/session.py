@@ -36,6 +36,7 @@ from objectstates.web.label.labels_file import (
     frame_key,
     video_reference,
 )
+from objectstates.web.label.train_worker import labels_digest
 from objectstates.web.label.trainer import Request, Trainer
 
 FIRST_TRAINING = 5  # boxes by hand, before which proposals would be guesses
@@ -166,7 +167,7 @@ class LabelSession:
             **final,
             "path": str(self.detector_path),
             "command": self._next_command(self.detector_path) if self._next_command else "",
-            "outdated": final.get("counts") != self._labels.counts(),
+            "outdated": final.get("digest") != self._digest(),
         }
 
     def next_frame(self, skip: tuple[str, float] | None = None) -> dict[str, Any] | None:
@@ -354,7 +355,10 @@ class LabelSession:
     def _labels_changed(self) -> bool:
         """Whether the labels are others than the last training saw, as after a crash."""
         last = self._training.recalls[-1:]
-        return not last or last[0].get("counts") != self._labels.counts()
+        return not last or last[0].get("digest") != self._digest()
+
+    def _digest(self) -> str:
+        return labels_digest(self._labels.path) if self._labels.path.exists() else ""
 
     def _told(self, request: Request, answer: dict[str, Any]) -> None:
         """An answer of the training process, in the trainer's thread."""
@@ -376,16 +380,9 @@ class LabelSession:
         self._tell("label.progress" if answer["kind"] == "progress" else "label.state")
 
     def _remember(self, request: Request, answer: dict[str, Any]) -> None:
-        used = answer["counts"]
-        counts = self._labels.counts()
-        # The labels may have changed since: what was used is told by the training itself.
-        same = counts["boxes"] == used["boxes"] and counts["frames"] == used["images"]
-        facts = {
-            "recall": answer["recall"],
-            "boxes": used["boxes"],
-            "clips": used["videos"],
-            "counts": counts if same else None,
-        }
+        used = answer["counts"]  # told by the training, because the labels may have changed since
+        facts = {"recall": answer["recall"], "boxes": used["boxes"], "clips": used["videos"]}
+        facts["digest"] = answer["digest"]
         try:
             self._training.add(facts, final=request.final)
         except OSError as problem:
