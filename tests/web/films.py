@@ -55,7 +55,7 @@ def write_film(
 
 
 def new_sound(container: OutputContainer) -> AudioStream:
-    return cast("AudioStream", container.add_stream("aac", rate=16_000, layout="mono"))
+    return container.add_stream("aac", rate=16_000, layout="mono")
 
 
 def write_sound(container: OutputContainer, stream: AudioStream | None = None) -> None:

@@ -248,10 +248,12 @@ def review(page: Page, server: Server, project: Path) -> None:
     told = next(row for row in read_corrections(corrections) if row.kind == "action")
     assert told.end is not None
     assert told.end > shown[1]
+    assert page.ask("/api/state")["found"]["unwritten"]
     page.click("#finish")
     page.click("#finish-go")
     page.wait(lambda: page.ask("/review/api/state")["saved"])
     page.wait(lambda: not page.ask("/review/api/state")["finish"]["running"])
+    assert not page.ask("/api/state")["found"]["unwritten"]
     page.driver.get(server.address)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,15 +42,28 @@ def label(
     folder = make_folder(named, "out")
     with FolderLock(folder):
         print(f"{len(clips)} clips; labels are saved in {printable(str(folder))}")
-        command = _serve(
-            clips, object_name, folder, [str(path) for path in videos], port, open_page
-        )
+        go_on = partial(next_command, [str(path) for path in videos], object_name)
+        command = _serve(clips, object_name, folder, go_on, port, open_page)
     if command is not None:
         print(f"go on with\n  {printable(command)}")
 
 
+def next_command(videos: Sequence[str], object_name: str, detector: Path) -> str:
+    """The command that uses the detector."""
+    from objectstates.export.names import safe_name
+
+    words = ["objectstates", "discover", *videos, "--object", object_name]
+    words += ["--detector", f"fewshot:{detector}"]
+    return shlex.join([*words, "--out", f"found-{safe_name(object_name)}"])
+
+
 def _serve(
-    clips: list[ClipSpan], object_name: str, folder: Path, given: list[str], port: int, shown: bool
+    clips: list[ClipSpan],
+    object_name: str,
+    folder: Path,
+    go_on: Callable[[Path], str],
+    port: int,
+    shown: bool,
 ) -> str | None:
     """Serve the page until Ctrl-C; the command to go on with, if a detector was trained."""
     from starlette.routing import Mount
@@ -58,7 +74,7 @@ def _serve(
     from objectstates.web.label.session import LabelSession
 
     events, token = EventStream(), server.new_token()
-    session = LabelSession(clips, object_name, folder, given=given, publish=events.publish)
+    session = LabelSession(clips, object_name, folder, next_command=go_on, publish=events.publish)
     session.start()
     try:
         routes = [Mount("/label", routes=label_routes(session))]

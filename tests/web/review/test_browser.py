@@ -171,7 +171,8 @@ def test_corrections_survive_a_killed_server_and_become_the_result(
         correct_three_clips(page, found)
         write_note_and_names(page, found)
         Select(driver.find_element(By.ID, "filter")).select_by_value("corrected")
-        assert page.js("document.querySelectorAll('#list li').length") == 3
+        listed = "document.querySelectorAll('#list li').length"
+        eventually(lambda: page.js(listed) == 3, "the corrected clips are listed")
         Select(driver.find_element(By.ID, "filter")).select_by_value("all")
         before = (found / "corrections.csv").read_bytes()
         assert page.complaints() == []

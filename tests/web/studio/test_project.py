@@ -105,8 +105,9 @@ def test_labels_belong_to_the_object(project: Project) -> None:
     before = project.inputs()
     project.detector.write_bytes(b"another")
     assert project.inputs() != before
-    project.change({"object": "bowl"})
-    assert (project.labelled_frames(), project.detector) == (0, None)
+    other = Project(project.folder)
+    other.change({"object": "bowl"})
+    assert (other.labelled_frames(), other.detector) == (0, None)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format_version": 9}', '{"format_version": 1}'])

@@ -164,7 +164,7 @@ class ReviewSession:
         if video is None:
             return "This clip names no video."
         if not video.exists():
-            return f"{video} does not exist. Start the review with --videos and its folder."
+            return f"{video} does not exist. Name its folder when you start the review."
         return "" if video.is_dir() or video.stat().st_size else f"{video} is empty."
 
     # --- what a person tells --------------------------------------------------------------------

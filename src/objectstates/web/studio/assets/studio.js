@@ -204,7 +204,9 @@ function showReview() {
   const { found } = state;
   const link = at("review");
   link.toggleAttribute("aria-disabled", !found);
-  status("review", found?.corrected ? `${count(found.corrected, "clip")} corrected` : "");
+  link.textContent = found?.unwritten ? "Finish the review" : "Review the clips";
+  if (found?.unwritten) status("review", "corrections are not in the result yet: press Finish in the review");
+  else status("review", found?.corrected ? `${count(found.corrected, "clip")} corrected` : "");
 }
 
 function showExports() {
@@ -218,7 +220,8 @@ function showExports() {
   }));
   at("export-all").disabled = !state.found;
   const written = state.exports.filter((each) => each.folder).length;
-  status("export", written ? `${written} of ${state.exports.length} formats written` : "");
+  if (state.found?.unwritten) status("export", "finish the review first, or they are without your corrections");
+  else status("export", written ? `${written} of ${state.exports.length} formats written` : "");
 }
 
 /** Mark steps as done, current or later; the current one has the prominent button. */
@@ -230,7 +233,7 @@ function showSteps() {
     names: Boolean(choices.object),
     boxes: choices.boxes === "motion" || state.detector,
     discover: Boolean(found) && !state.outdated && !running && state.job.state === "done",
-    review: Boolean(found?.corrected),
+    review: Boolean(found?.corrected) && !found.unwritten,
     export: state.exports.some((each) => each.folder),
   };
   const order = Object.keys(done);
