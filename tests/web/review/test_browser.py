@@ -93,18 +93,25 @@ class Page:
             ActionChains(self.driver).send_keys(key).perform()
 
     def click(self, selector: str) -> None:
-        """Click, again if the page was drawn anew meanwhile."""
-        for left in (2, 1, 0):
-            try:
-                self.driver.find_element(By.CSS_SELECTOR, selector).click()
-                return
-            except StaleElementReferenceException:
-                if not left:
-                    raise
+        self._on(selector, lambda found: found.click())
 
     def drag(self, selector: str, by: int) -> None:
-        handle = self.driver.find_element(By.CSS_SELECTOR, selector)
-        ActionChains(self.driver).drag_and_drop_by_offset(handle, by, 0).perform()
+        def dragged(handle: Any) -> None:
+            ActionChains(self.driver).drag_and_drop_by_offset(handle, by, 0).perform()
+
+        self._on(selector, dragged)
+
+    def _on(self, selector: str, act: Callable[[Any], None]) -> None:
+        """Find and act, again if the page was drawn anew between the two."""
+
+        def done() -> bool:
+            try:
+                act(self.driver.find_element(By.CSS_SELECTOR, selector))
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        eventually(done, f"{selector} stays for a moment")
 
     def complaints(self) -> list[str]:
         return [entry["message"] for entry in self.driver.get_log("browser")]

@@ -173,16 +173,17 @@ function announce() {
 // --- what a person does ---------------------------------------------------------------------------
 
 /** Tell the server; what it then shows comes with the next reading. */
-async function tell(what, body = {}) {
-  const done = await attempt(async () => {
+async function tell(what, body = {}, { quiet = false } = {}) {
+  const request = async () => {
     const { clip } = await api("POST", `api/${what}`, body);
     if ((what === "undo" || what === "redo") && clip && clip !== model.selected) await select(clip);
-  });
+  };
+  const done = await (quiet ? request().then(() => true, () => false) : attempt(request));
   await refresh();
   return done;
 }
 
-const tellClip = (what, body = {}) => model.selected !== null && tell(what, { clip: model.selected, ...body });
+const tellClip = (what, body = {}, how = {}) => model.selected !== null && tell(what, { clip: model.selected, ...body }, how);
 
 function changedAction() {
   shown = ""; // what is shown is no longer what the server said
@@ -246,7 +247,7 @@ timeline.onAct({
   seek,
   setAction,
   changedAction,
-  setTracklet: (index, told) => tellClip("tracklet", { tracklet: index, value: told }),
+  setTracklet: (index, told, how = {}) => tellClip("tracklet", { tracklet: index, value: told }, how),
 });
 list.onChoose((id) => {
   select(id);

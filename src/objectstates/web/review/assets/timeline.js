@@ -160,9 +160,9 @@ function trackletButton(tracklet) {
   const label = `${span([tracklet.start, tracklet.end])}: ${is}${says ? `, you said ${says}` : ""}`;
   const made = element("button", {
     type: "button", class: `tracklet ${kind}${says ? " told" : ""}`, "data-key": `tracklet-${tracklet.index}`,
-    "data-index": String(tracklet.index), "aria-label": label, title: `${label}. Click: say otherwise`,
+    "data-index": String(tracklet.index), "aria-label": label, title: `${label}. Click: say what it shows`,
     onpointerdown: (event) => event.stopPropagation(),
-    onclick: () => acts.setTracklet(tracklet.index, nextTold(tracklet)),
+    onclick: () => cycle(tracklet),
     onfocus: () => acts.seek((tracklet.start + tracklet.end) / 2),
     onkeydown: (event) => keyOnTracklet(event, tracklet),
   }, MARKS[tracklet.told] || "");
@@ -171,11 +171,15 @@ function trackletButton(tracklet) {
   return made;
 }
 
-/** A click says what is not shown yet: state 1, state 2, not the object, as found. */
-function nextTold(tracklet) {
-  if (!tracklet.told) return tracklet.state === 1 ? "2" : "1";
+/** A click goes on to the next of: state 1, state 2, not the object, as found. */
+async function cycle(tracklet) {
   const order = ["1", "2", "not_object", ""];
-  return order[(order.indexOf(tracklet.told) + 1) % order.length];
+  const at = order.indexOf(tracklet.told);
+  for (let k = 1; k <= order.length; k += 1) {
+    const told = order[(at + k) % order.length];
+    // What contradicts other corrections is passed over; as found is always possible.
+    if (told === tracklet.told || await acts.setTracklet(tracklet.index, told, { quiet: told !== "" })) return;
+  }
 }
 
 function keyOnTracklet(event, tracklet) {
