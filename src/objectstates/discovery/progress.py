@@ -16,8 +16,8 @@ length, and the time after the action. An episode that ends early is likely to h
 The weights were estimated on simulated and real clips whose action was cut away
 (``benchmarks/success``), among clips of which 20 % fail: docs/evaluation.md.
 
-The progress of a clip is the weighted mean of the regression, which is blurred, and of a rise during
-the action found, which is sharp, as far as the clip succeeds by chance. The action is found by
+The progress of a clip is the weighted mean of the regression, which is blurred, and of a rise
+during the action found, which is sharp, up to the chance of success. The action is found by
 leave-one-clip-out scores and the change profile. The mean is made monotone: states do not go back
 within a manipulation.
 """
