@@ -4,8 +4,8 @@
 
 FOLDER has a folder per manipulation, as of ``benchmarks.simulated``; its test clips are used. Their
 episodes, and the same made to fail (``footage.py``), are mixed (``mixing.py``) and fitted with
-default settings. *Not reached* is compared with what was made to fail. Progress is compared with the
-simulator's, of clips that succeed; the step at the middle of the clip is given beside it.
+default settings. *Not reached* is compared with what was made to fail. Progress is compared with
+the simulator's, of clips that succeed; a step at the middle of the clip is given beside it.
 
 The manipulations of ``CHOSEN_ON`` served to choose constants; all others are only reported.
 ``table.md`` has the tables, ``clips.json`` a row per clip and corpus. ``--estimate`` prints weights

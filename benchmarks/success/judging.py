@@ -50,19 +50,8 @@ def judged(mixed: Mixed, source: Source) -> list[Row]:
         errors = (None, None) if failed[n] else progress_errors(found, n, source)
         own = {name: round(float(values[n]), 4) for name, values in learned.evidence.items()}
         chance = round(float(learned.chance[n]), 4)
-        rows.append(
-            Row(
-                mixed.name,
-                mixed.kind,
-                mixed.fold,
-                clip,
-                bool(failed[n]),
-                found.reached[n],
-                chance,
-                own,
-                *errors,
-            )  # fmt: skip
-        )
+        said = found.reached[n], chance, own
+        rows.append(Row(mixed.name, mixed.kind, mixed.fold, clip, bool(failed[n]), *said, *errors))
     return rows
 
 
@@ -104,8 +93,8 @@ def _line(name: str, kind: str, rows: Sequence[Row]) -> str:
     no = np.array([row.reached == "no" for row in rows])
     unsure = np.mean([row.reached == "unsure" for row in rows])
     hits = int((failed & no).sum())
-    precision = f"{hits / no.sum():.2f}" if no.any() and failed.any() else "–"
-    recall = f"{hits / failed.sum():.2f}" if failed.any() else "–"
+    precision = f"{hits / no.sum():.2f}" if no.any() and failed.any() else "-"
+    recall = f"{hits / failed.sum():.2f}" if failed.any() else "-"
     errors = [_mean([row.progress_error for row in rows]), _mean([row.step_error for row in rows])]
     return (
         f"| {name} | {kind} | {len(rows)} | {failed.sum()} | {no.sum()} | {precision} | {recall} "
@@ -115,7 +104,7 @@ def _line(name: str, kind: str, rows: Sequence[Row]) -> str:
 
 def _mean(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
-    return f"{np.mean(known):.2f}" if known else "–"
+    return f"{np.mean(known):.2f}" if known else "-"
 
 
 def estimate(rows: Sequence[Row]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import av
@@ -14,7 +14,7 @@ from objectstates import Corpus, Result
 def result_on(
     films: Sequence[tuple[str, Path, float, tuple[float, float]]],
     spans: Sequence[tuple[float, float] | None] | None = None,
-    info: dict[str, object] | None = None,
+    info: Mapping[str, object] | None = None,
 ) -> Result:
     """A result on clips ``(name, video, seconds, action)``."""
     counts, starts, ends = [], [], []
@@ -35,7 +35,7 @@ def result_on(
         chunk_start=starts,
         chunk_end=ends,
         chunk_features=np.zeros((len(starts), 1)),
-        info=info or {},
+        info=dict(info or {}),
     )
     if spans:
         object.__setattr__(corpus, "spans", tuple(spans))
@@ -73,7 +73,9 @@ def _pixels(frame: av.VideoFrame) -> np.ndarray:
 
 
 def _plane(plane: av.video.plane.VideoPlane, size: int) -> np.ndarray:
-    rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+    rows: np.ndarray = np.frombuffer(memoryview(plane), np.uint8).reshape(
+        plane.height, plane.line_size
+    )
     return rows[:, : size * plane.width]
 
 

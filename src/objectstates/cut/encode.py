@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import cast
 
 import av
 import numpy as np
@@ -131,7 +132,8 @@ def reaches_the_end(segment: Segment, video: VideoFile) -> bool:
 
 def _add_stream(film: OutputContainer, video: VideoFile, coding: Coding) -> VideoStream:
     rate = Fraction(video.info.fps).limit_denominator(1001)
-    stream = film.add_stream(coding.codec, rate=rate, options=dict(coding.options))
+    options = dict(coding.options)
+    stream = cast(VideoStream, film.add_stream(coding.codec, rate=rate, options=options))
     stream.width, stream.height = video.info.width, video.info.height
     stream.pix_fmt = coding.pixels
     stream.time_base = stream.codec_context.time_base = video.time_base

@@ -1,7 +1,7 @@
 """Cut the clips of a result into a folder of segments.
 
 NAME_before.mp4, NAME_action.mp4, NAME_after.mp4    of every clip
-clips.csv       the segments' files, for ``discover --clips``
+clips.csv       the segments' files, a list that ``find_clips`` reads
 spans.csv       the same segments as spans of the source videos, likewise
 segments.csv    a row per segment: bounds, frames, quality
 dropped.csv     what was left out because nothing moves

@@ -56,13 +56,13 @@ def block_motion(
         for frame in frames:
             grey = cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY).astype(np.float32)
             if earlier is not None:
-                grids.append(_blocks(cv2.absdiff(grey, earlier)))
+                grids.append(_blocks(np.abs(grey - earlier)))
             earlier = grey
             times.append(frame.time)
     return np.array(times), np.array(grids, np.float32)
 
 
-def _blocks(difference: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
+def _blocks(difference: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """The mean of each block, as a row."""
     height, width = difference.shape
     size = max(1, width // BLOCK), max(1, height // BLOCK)

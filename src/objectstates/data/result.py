@@ -190,7 +190,7 @@ class Result:
     def reached(self) -> tuple[Reached, ...]:
         """(N,) whether each clip ends in state 2: yes, no or unsure; "" if it was not judged."""
         if self.reached_chance is None:
-            return ("",) * len(self.clips)
+            return tuple(reached_by(np.nan) for _ in self.clips)
         return tuple(reached_by(float(chance)) for chance in self.reached_chance)
 
     def progress_at(self, clip: str, times: Array) -> Array:

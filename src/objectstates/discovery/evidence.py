@@ -150,7 +150,7 @@ def usual_amount(amounts: Array) -> float:
 def amounts_relative_to(usual: float, amounts: Array) -> Array:
     """(N,) logarithm to base 10 of the ratio, from -1.5 to 0; 0 where it is unknown."""
     ratio = np.log10((amounts + LEAST) / (usual + LEAST))
-    return np.nan_to_num(np.clip(ratio, LEAST_AMOUNT, 0))
+    return np.asarray(np.nan_to_num(np.clip(ratio, LEAST_AMOUNT, 0)))
 
 
 def _smoothness(corpus: Corpus, found: Result) -> Array:

@@ -3,9 +3,8 @@
 Every clip is given an action and both states, whether it shows them or not. So the labels of a clip
 cannot tell whether the manipulation succeeded in it. What can is how the other clips look before
 and after their actions. A ridge regression learns from their chunks, by appearance, how far along a
-clip is: 0 before the action, 1 after it. The progress of a clip is what the regression says that
-was learned without it (``solver/held_out.py`` has the formula), made monotone: states do not go
-back within a manipulation.
+clip is: 0 before the action, 1 after it. A clip is judged by the regression that was learned
+without it (``solver/held_out.py`` has the formula).
 
 Failed clips mislead the regression: they are said to be in state 2 after an action that is none. So
 it is learned `ROUNDS` times, each time with targets that rise only as far as the chance that the
@@ -16,6 +15,11 @@ usual clip: its highest progress, how much the picture changes for good at the a
 length, and the time after the action. An episode that ends early is likely to have been given up.
 The weights were estimated on simulated and real clips whose action was cut away
 (``benchmarks/success``), among clips of which 20 % fail: docs/evaluation.md.
+
+The progress of a clip is the weighted mean of the regression, which is blurred, and of a rise
+during the action found, which is sharp, up to the chance of success. The action is found by
+leave-one-clip-out scores and the change profile. The mean is made monotone: states do not go back
+within a manipulation.
 """
 
 from __future__ import annotations
@@ -45,6 +49,8 @@ TOP_SHARE = 0.15  # of the chunks, those of the highest progress; two at least
 FEWEST = 4  # clips; from fewer nothing is learned
 SAMPLE = 60  # clips that are learned from, a random sample if there are more
 SHORTEST = 0.1  # seconds; keeps logarithms finite
+ACTION_SHARE = 0.7  # of the action's time in progress; more is nearer to the truth of clips in
+# which the action is right, and tells nothing of others
 LEAST_RISE = 0.05  # of the regression from before to after; less is no scale
 
 BIAS, WEIGHTS = 7.35, {"top": 4.7, "change": 2.8, "length": 5.4, "after": 1.15}
@@ -89,7 +95,7 @@ def apply_model(model: ProgressModel, corpus: Corpus, found: Result) -> Result:
     parts = _described(corpus)
     raw = parts[0] @ model.weights[0] + parts[1] @ model.weights[1] + model.bias
     chance = chance_of(evidence_of(model, corpus, found, raw))
-    progress = _curve(model, corpus, raw)
+    progress = _curve(model, corpus, found, raw, chance)
     return replace(found, progress=progress, reached_chance=chance, progress_model=model)
 
 
@@ -126,7 +132,7 @@ def learn(corpus: Corpus, found: Result) -> Learned:
     size = parts[0].shape[1]
     scaled = np.stack([weights[:size] / lengths[0], weights[size:] / lengths[1]])
     model = replace(usual, weights=scaled, bias=float(bias - centre @ scaled[0]))
-    return Learned(model, _curve(model, corpus, raw), chance, evidence)
+    return Learned(model, _curve(model, corpus, found, raw, chance), chance, evidence)
 
 
 class _HeldOutRidge:
@@ -162,7 +168,7 @@ class _HeldOutRidge:
 def _targets(corpus: Corpus, found: Result) -> Array:
     """(T,) 0 before the action found, 1 after it, and rising during it."""
     start, end = np.repeat(found.action_span, np.diff(corpus.chunks.offsets), axis=0).T
-    return np.clip((corpus.chunks.time - start) / np.maximum(end - start, 0.01), 0, 1)
+    return np.asarray(np.clip((corpus.chunks.time - start) / np.maximum(end - start, 0.01), 0, 1))
 
 
 def _row_weights(corpus: Corpus, target: Array) -> Array:
@@ -272,9 +278,11 @@ def _first(corpus: Corpus, values: Array) -> Array:
     return np.array([mine[: max(1, int(FIRST_SHARE * len(mine)))].mean() for mine in rows])
 
 
-def _curve(model: ProgressModel, corpus: Corpus, raw: Array) -> Array:
-    """(T,) progress: scaled to 0 and 1, and the nearest that never falls within a clip."""
-    scaled = np.clip((raw - model.low) / (model.high - model.low), 0, 1)
+def _curve(model: ProgressModel, corpus: Corpus, found: Result, raw: Array, chance: Array) -> Array:
+    """(T,) progress, the nearest to the mean of both sources that never falls within a clip."""
+    regression = np.clip((raw - model.low) / (model.high - model.low), 0, 1)
+    action = _targets(corpus, found) * np.repeat(chance, np.diff(corpus.chunks.offsets))
+    scaled = ACTION_SHARE * action + (1 - ACTION_SHARE) * regression
     progress = np.empty(len(raw))
     for n in range(len(corpus)):
         rows = list(corpus.chunk_rows(n))

@@ -251,7 +251,9 @@ class VideoFile:
             return content
         turned = av.VideoFrame(self.info.width, self.info.height, pixels)
         for ours, theirs in zip(turned.planes, content.planes, strict=True):
-            plane = np.frombuffer(theirs, np.uint8).reshape(theirs.height, theirs.line_size)
+            plane = np.frombuffer(memoryview(theirs), np.uint8).reshape(
+                theirs.height, theirs.line_size
+            )
             plane = plane[:, : theirs.width]
             upright = (plane.T if self._transposed else plane)[self._flips]
             rows = np.zeros((ours.height, ours.line_size), np.uint8)
@@ -286,6 +288,7 @@ class VideoFile:
 
 
 def open_container(path: Path) -> InputContainer:
+    """Open a file for reading, and nothing but a file."""
     # "file:" keeps a colon in a name from being parsed as a protocol; the whitelist keeps playlists
     # off the network. Titles of old files are in any encoding.
     options = {"protocol_whitelist": "file"}
