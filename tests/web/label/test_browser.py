@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from starlette.routing import Mount
 
 from benchmarks.browser import REMEDY, browser, has_browser, requests, resize
 from objectstates.base.geometry import paired_iou
+from objectstates.cli.label import next_command
 from objectstates.web.events import EventStream
 from objectstates.web.label.routes import label_routes
 from objectstates.web.label.session import LabelSession
@@ -87,7 +89,11 @@ def page(driver: Any, tmp_path: Path) -> Iterator[Opened]:
     events = EventStream()
     folder = tmp_path / "labels"
     session = LabelSession(
-        demo_clips(6), "drawer", folder, given=["my_videos"], publish=events.publish
+        demo_clips(6),
+        "drawer",
+        folder,
+        next_command=partial(next_command, [Path("my_videos")], "drawer"),
+        publish=events.publish,
     )
     session.start()
     app = create_app([Mount("/label", routes=label_routes(session))], token=TOKEN, events=events)

@@ -7,7 +7,6 @@ disk before the method returns; a new session in the same folder goes on where t
 from __future__ import annotations
 
 import json
-import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +66,7 @@ class LabelSession:
     """Labels of one kind of object in some clips.
 
     folder : gets ``labels.json``, ``proposals.npz``, ``training.json`` and at the end the detector.
-    given : the words by which the user named the videos, for the command to go on with.
+    next_command : given the detector, the command to go on with, which the page shows.
     publish : called with the kind and the data of an event, from any thread.
     """
 
@@ -77,7 +76,7 @@ class LabelSession:
         object_name: str,
         folder: str | Path,
         *,
-        given: Sequence[str] = (),
+        next_command: Callable[[Path], str] | None = None,
         publish: Publish | None = None,
     ) -> None:
         name = object_name.strip()
@@ -88,7 +87,7 @@ class LabelSession:
         self.object_name = name
         self.folder = make_folder(Path(folder), "out")
         self._clips = {clip.id: clip for clip in clips}
-        self._given = [str(word) for word in given] or [str(clip.video) for clip in clips]
+        self._next_command = next_command
         self._publish = publish
         self._lock = threading.RLock()
         self._labels = LabelsFile(self.folder / "labels.json", name)
@@ -167,15 +166,9 @@ class LabelSession:
         return {
             **final,
             "path": str(self.detector_path),
-            "command": self.next_command(),
+            "command": "" if self._next_command is None else self._next_command(self.detector_path),
             "outdated": final.get("digest") != self._digest(),
         }
-
-    def next_command(self) -> str:
-        """The command that uses the detector."""
-        words = ["objectstates", "discover", *self._given, "--object", self.object_name]
-        words += ["--detector", f"fewshot:{self.detector_path}"]
-        return shlex.join([*words, "--out", f"found-{safe_name(self.object_name)}"])
 
     def next_frame(self, skip: tuple[str, float] | None = None) -> dict[str, Any] | None:
         """The frame to label next; ``skip`` is one that the user passed by. None if all are."""
