@@ -41,6 +41,7 @@ EXAMPLES = {
         "objectstates export my_result --to csv --out tables",
         "objectstates export my_result --to webvtt --out subtitles",
     ],
+    "review": ["objectstates review found  # needs found, a folder that discover wrote"],
     "demo": ["objectstates demo --no-open"],
     "label": ["objectstates label my_videos/ --object drawer  # needs a browser"],
     "detector train": ["objectstates detector train labels.json --out other.npz"],

@@ -1,5 +1,6 @@
 """The folder of a discovery: foreign files, and what a killed run left."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from objectstates import JointDiscovery
 from objectstates.app.workspace import Workspace
 from objectstates.base.errors import WorkspaceError
-from objectstates.data.corrections import Correction
+from objectstates.data.corrections import Correction, write_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.data.synthetic import synthetic_corpus
@@ -109,3 +110,29 @@ def test_a_fit_is_repeated_if_corrections_changed_but_not_for_other_names(tmp_pa
     assert kept
     assert Result.load(workspace.result).names.state_2 == "open"
     assert result.names.state_1 == "closed"
+
+
+def test_corrections_of_a_review_are_used_and_never_dropped_silently(tmp_path):
+    workspace = Workspace(tmp_path / "w")
+    assert workspace.corrections_to_use(None) == ()
+    own, other = Correction("a", "exclude"), Correction("b", "exclude")
+    write_corrections(workspace.corrections, [own])
+    write_corrections(tmp_path / "same.csv", [own])
+    write_corrections(tmp_path / "other.csv", [other])
+    assert workspace.corrections_to_use(None) == (own,)
+    assert workspace.corrections_to_use(tmp_path / "same.csv") == (own,)
+    with pytest.raises(WorkspaceError, match="holds other corrections"):
+        workspace.corrections_to_use(tmp_path / "other.csv")
+    workspace.corrections.unlink()
+    assert workspace.corrections_to_use(tmp_path / "other.csv") == (other,)
+
+
+def test_names_of_a_review_hold_unless_others_are_given(tmp_path):
+    workspace, named = Workspace(tmp_path / "w"), LabelNames.of("closed,open", "opening")
+    assert workspace.names_to_use(LabelNames()) == LabelNames()
+    workspace.review.write_text(json.dumps({"names": named.to_json()}))
+    assert workspace.names_to_use(LabelNames()) == named
+    assert workspace.names_to_use(LabelNames.of("on,off")) == LabelNames.of("on,off")
+    workspace.review.write_text("{")
+    assert workspace.names_to_use(LabelNames()) == LabelNames()
+    assert Workspace(tmp_path / "w").folder == tmp_path / "w"  # none of these files is foreign

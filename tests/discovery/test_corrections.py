@@ -44,12 +44,21 @@ def test_the_action_is_where_the_person_says(corpus, labelling, start, end):
     model = JointDiscovery(labelling=labelling)
     found = model.fit(corpus, corrections=[Correction(clip, "action", start, end)]).result_
     assert start <= found.action_time[3] <= end
-    assert start <= found.action_span[3, 0] <= found.action_span[3, 1] <= end
+    assert found.action_span[3].tolist() == [start, end]
     state, _, _, time = of_clip(found, 3)
     assert (time[state == 1] <= end).all()
     assert (time[state == 2] >= start).all()
     assert {1, 2} <= set(state.tolist())
     assert found.corrected.tolist() == [n == 3 for n in range(8)]
+
+
+def test_bounds_in_rows_of_their_own_leave_the_interval_to_be_found(corpus):
+    clip = corpus.clip_ids[3]
+    rows = [Correction(clip, "action", 2.0), Correction(clip, "action", None, 12.0)]
+    found = JointDiscovery(verdict=False).fit(corpus, corrections=rows).result_
+    start, end = found.action_span[3]
+    assert 2.0 <= start <= end <= 12.0
+    assert end - start < 9.0
 
 
 def test_the_moment_of_the_change_stays_within_the_correction(corpus):

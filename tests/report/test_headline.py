@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from objectstates import JointDiscovery, Result
+from objectstates.data.corrections import Correction
+from objectstates.data.label_names import LabelNames
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.data.verdict import Finding, Verdict
 from objectstates.report.clip_view import view_clips
@@ -112,3 +114,16 @@ def test_the_optimisation_is_drawn_from_its_trace(result: Result) -> None:
     assert ("mark", "tolerance: 1.00%") in gap[2]
     for trace in ([], None, [[1, 2]], "none", [[1, 2, 3, 4], [1]]):
         assert optimisation_charts(replace(result, summary={"trace": trace})) == []
+
+
+def test_the_summary_uses_the_users_names_and_tells_of_corrections(result: Result) -> None:
+    found = judged(result, "found", "found")
+    named = replace(found, names=LabelNames.of("closed,open", "opening"))
+    assert "the action (opening) and the object before (closed) and after (open) it" in summary(
+        named
+    )
+    assert summary(found).startswith("No labels were used.")
+    rows = (Correction(result.clips[0], "exclude"), Correction(result.clips[1], "confirm", 1, 2))
+    told = summary(replace(found, corrections=rows))
+    assert told.startswith("2 clips were corrected by a person.")
+    assert "in common and from the corrections" in told

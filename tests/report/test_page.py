@@ -14,6 +14,7 @@ import pytest
 from benchmarks.report import with_videos
 from objectstates import Corpus, JointDiscovery, Result, write_report
 from objectstates.base.errors import ReportError
+from objectstates.data.label_names import LabelNames
 from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.data.verdict import Finding, Verdict
@@ -259,3 +260,13 @@ def test_the_command(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert code == 2
         assert message in err
         assert err.count("\n") == 1
+
+
+def test_it_uses_the_users_names(result: Result, tmp_path: Path) -> None:
+    named = replace(result, names=LabelNames.of("closed,<b>open</b>", "opening"))
+    text = write_report(named, tmp_path / "named.html", processes=1).read_text()
+    assert '<span class="tag state-1">closed</span>' in text
+    assert '<span class="tag state-2">&lt;b&gt;open&lt;/b&gt;</span>' in text
+    assert '"called":{"state 1":"closed","action":"opening"' in text
+    assert "opening and its score" in text
+    assert "<b>open</b>" not in text

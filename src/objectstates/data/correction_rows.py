@@ -2,8 +2,8 @@
 
 Kinds, with times in seconds of the video (an empty start or end is that of the clip):
 
-* ``action``: it happens within start to end. ``value`` is its number in a chain of actions: 1, or
-  empty.
+* ``action``: it happens within start to end; if both are given, they are its interval. ``value``
+  is its number in a chain of actions: 1, or empty.
 * ``confirm``: all is as found. With times it constrains like ``action``; without, the times are
   those of the result that the corrections are applied to (``discovery/corrections.py``).
 * ``state``: from start to end the object is in the state ``value``: 1, 2, or the state's name.

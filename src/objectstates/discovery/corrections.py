@@ -38,10 +38,12 @@ class ClipBounds:
 
     action : the earliest and the latest time that the action may have.
     seen : state, start and end of intervals in which the object was seen in that state.
+    span : start and end of the action itself, if a row has both.
     """
 
     action: tuple[float, float]
     seen: tuple[tuple[int, float, float], ...] = ()
+    span: tuple[float, float] | None = None
 
 
 Bounds = Mapping[str, ClipBounds]
@@ -157,7 +159,7 @@ class _Narrowed:
         for row in rows:
             if row.kind == "not_object":
                 self._forbid_tracklets(n, row, row.within(*extent))
-        self.bounds[self._corpus.clip_ids[n]] = ClipBounds(action, seen)
+        self.bounds[self._corpus.clip_ids[n]] = ClipBounds(action, seen, _span(rows, action))
 
     def _state(self, row: Correction) -> int:
         state = self._names.state_number(row.value)
@@ -229,6 +231,15 @@ def _action_bounds(
             f"{low[0]:g} s and before {high[0]:g} s: state 1 comes before the action, state 2 after"
         )
     return low[0], high[0]
+
+
+def _span(rows: Sequence[Correction], bounds: tuple[float, float]) -> tuple[float, float] | None:
+    """The action's interval where a row has both of its ends, within ``bounds``."""
+    span = None
+    for row in rows:
+        if row.kind in ("action", "confirm") and row.start is not None and row.end is not None:
+            span = max(row.start, bounds[0]), min(row.end, bounds[1])
+    return span
 
 
 def mostly_within(corpus: Corpus, n: int, start: float, end: float) -> Array:
@@ -321,7 +332,17 @@ def within_bounds(corpus: Corpus, bounds: Bounds, time: Array, span: Array) -> t
             time[n] = np.clip(time[n], low, high) if moment is None else moment
         span[n] = np.clip(span[n], low, high)
         span[n] = min(span[n, 0], time[n]), max(span[n, 1], time[n])
-    return time, span
+    return time, with_told_spans(corpus, bounds, span)
+
+
+def with_told_spans(corpus: Corpus, bounds: Bounds, span: Array) -> Array:
+    """(N, 2) the spans of the actions, those that a person told in place of those found."""
+    span = span.copy()
+    for n, clip in enumerate(corpus.clip_ids):
+        told = bounds[clip].span if clip in bounds else None
+        if told is not None and not np.isnan(span[n]).any():
+            span[n] = told
+    return span
 
 
 def _greatest_change(

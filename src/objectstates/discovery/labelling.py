@@ -18,7 +18,12 @@ from objectstates.base.choices import SideName
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Classifier
 from objectstates.discovery.action_moment import moment_and_extent
-from objectstates.discovery.corrections import Bounds, with_seen_states, within_bounds
+from objectstates.discovery.corrections import (
+    Bounds,
+    with_seen_states,
+    with_told_spans,
+    within_bounds,
+)
 from objectstates.solver.frank_wolfe import Learned, Rounding
 from objectstates.solver.held_out import action_extent, common_scale, states_alone, states_around
 from objectstates.solver.oracle import Constraints
@@ -110,7 +115,7 @@ def label_alike(
         # A chunk's features cover more than its own interval: states keep a distance of one chunk.
         margin = (chunks.end - chunks.start)[rows][:, None] * np.array([-1, 1])
         state_labels = states_around(state, worth, table.start, table.end, time, span + margin)
-        span = _between_states(corpus, state_labels, time, span)
+        span = with_told_spans(corpus, bounds, _between_states(corpus, state_labels, time, span))
     action = _chunks_within(corpus, rows, time, span)
     return replace(found, action=action, state=state_labels, action_time=time, action_span=span)
 

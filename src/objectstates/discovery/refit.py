@@ -4,7 +4,7 @@ Corrections change which labels are allowed, and nothing else. So the factored f
 from fit to fit. `Refitter.fit` gives exactly the result of ``JointDiscovery.fit`` with the same
 corrections. `Refitter.update` is faster: it starts at the last solution, with the clips that were
 corrected since then at random labels, and stops at a larger gap. Because the problem is not convex,
-its labels can differ from those of `fit`: on the corpora tried, in 0 to 8 % of the actions. They
+its labels can differ from those of `fit`: on the corpora tried, in 0 to 14 % of the actions. They
 are to be shown until `fit` is done.
 """
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.data.truth import truth_count
 from objectstates.data.verdict import Finding
@@ -51,21 +52,34 @@ def headline(result: Result) -> str:
     return f"How the {name} changes, in {clips}" if name else f"What changes, and when, in {clips}"
 
 
+def called(names: LabelNames) -> dict[str, str]:
+    """What the user calls "state 1", "action" and "state 2"."""
+    return {"state 1": names.state_1, "action": names.action, "state 2": names.state_2}
+
+
 def summary(result: Result) -> str:
     """Sentences below the headline: what was sought, and how far it was found."""
     sought = str(result.settings.get("target", "joint"))
+    names = result.names
+    action = "the action" if names.action == LabelNames().action else f"the action ({names.action})"
+    before, after = f"before ({names.state_1})", f"after ({names.state_2})"
     what = {
-        "state": "the object's appearance before (state 1) and after (state 2) the change",
-        "action": "the time of the action",
-    }.get(sought, "the time of the action and the object before (state 1) and after (state 2) it")
+        "state": f"the object's appearance {before} and {after} the change",
+        "action": f"the time of {action}",
+    }.get(sought, f"the time of {action} and the object {before} and {after} it")
     how = (
         "with classifiers learned on other clips"
         if result.summary.get("kind") == "predict"
-        else "from what the clips have in common alone"
+        else f"from what the clips have in common{'' if result.corrections else ' alone'}"
     )
+    told = "No labels were used."
+    if corrected := len({row.clip for row in result.corrections}):
+        how += " and from the corrections"
+        clips = "1 clip was" if corrected == 1 else f"{corrected} clips were"
+        told = f"{clips} corrected by a person."
     verdict = result.verdict
     if verdict is None or set(verdict.findings) == {"found"}:
-        return f"No labels were used. In each clip objectstates found {what}, {how}."
+        return f"{told} In each clip objectstates found {what}, {how}."
     if set(verdict.findings) == {"not_found"}:
         return (
             f"objectstates looked for {what}, {how}, and did not find it. The labels below are "

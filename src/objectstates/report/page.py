@@ -166,6 +166,7 @@ def _render(
         style=Markup("".join((assets / name).read_text(encoding="utf-8") for name in _STYLES)),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        called=headline.called(result.names),
         headline=headline.headline(result),
         summary=headline.summary(result),
         size=_SIZE_MARK,

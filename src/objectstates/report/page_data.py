@@ -18,6 +18,7 @@ from objectstates.data.result import Result
 from objectstates.data.truth import truth_count
 from objectstates.report.clip_view import ClipView, TrackletView
 from objectstates.report.frames import WHERE, FrameImage, FrameImages
+from objectstates.report.headline import called
 
 _CHANGE_BINS = 150  # of a clip's change curve; more than one per three pixels cannot be seen
 
@@ -53,6 +54,7 @@ def script_data(
         )
     data = {
         "clips": rows,
+        "called": called(result.names),
         "scale": [low, high],
         "byTime": truth_count(result.corpus).by_time,  # the truth does not tell where the object is
     }

@@ -18,17 +18,15 @@ STEP = 100  # milliseconds from frame to frame
 NAMES = ("a", "b", "c", "d", "e f", "../g", "<img src=x onerror=alert(1)>", "ü")
 
 
-def make_corpus(video: Path, n_clips: int = 8, **settings: float) -> Corpus:
+def make_corpus(video: Path, n_clips: int = 8) -> Corpus:
     """Synthetic clips of one video, with a box for every tracklet and a change profile."""
-    corpus = synthetic_corpus(
-        n_clips=n_clips, tracklets_per_clip=12, chunks_per_clip=30, seed=3, **settings
-    )
+    corpus = synthetic_corpus(n_clips=n_clips, tracklets_per_clip=12, chunks_per_clip=30, seed=3)
     table, width, height = corpus.tracklets, *SIZE
     boxes = [
         [[time, 5, 5, width / 2, height / 2] for time in (start, end)]
         for start, end in zip(table.start, table.end, strict=True)
     ]
-    curve = np.abs(np.sin(np.arange(120) / 9)).astype(np.float32) / 50
+    curve = (np.abs(np.sin(np.arange(120) / 9)) / 50).astype(np.float32)
     change = ChangeProfile(0.0, 0.1, curve, np.zeros((4, 6), np.uint8))
     names = NAMES[:n_clips] if n_clips <= len(NAMES) else corpus.clip_ids
     return replace(
@@ -44,11 +42,11 @@ def make_corpus(video: Path, n_clips: int = 8, **settings: float) -> Corpus:
     )
 
 
-def make_found(folder: Path, n_clips: int = 8, **settings: float) -> Path:
+def make_found(folder: Path, n_clips: int = 8) -> Path:
     """The folder FOUND, fitted with a verdict."""
     video = write_film(folder / "film.mp4", "libx264", list(range(0, 12_000, STEP)))
     found = folder / "found"
     workspace = Workspace(found)
-    make_corpus(video, n_clips, **settings).save(workspace.corpus)
+    make_corpus(video, n_clips).save(workspace.corpus)
     workspace.fit(JointDiscovery())
     return found

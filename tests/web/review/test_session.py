@@ -61,6 +61,7 @@ def test_the_answers_are_those_of_a_fit_with_the_same_corrections(session, found
         row = next(row for row in state["clips"] if row["id"] == clip)
         np.testing.assert_allclose(row["answer"]["action"], whole.action_span[n], atol=1e-3)
     assert row_of(session, "c")["answer"]["left_out"] == "excluded by a correction"
+    assert whole.verdict is not None
     assert state["verdict"]["why"] == whole.verdict.why
     assert state["phase"] == "judged"
 
@@ -186,6 +187,6 @@ def test_finish_writes_what_discover_would(session, found):
 
 
 def test_a_folder_without_a_discovery_is_named(tmp_path):
-    with pytest.raises(WorkspaceError, match="discover --out"):
+    with pytest.raises(WorkspaceError, match="that `discover` wrote"):
         ReviewSession(tmp_path)
     assert not any(tmp_path.iterdir())

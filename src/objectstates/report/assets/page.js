@@ -7,7 +7,8 @@
   const list = document.getElementById("clips");
   const rows = new Map([...list.children].map((row) => [Number(row.dataset.clip), row]));
   const tooltip = document.getElementById("tooltip");
-  const TRUTHS = ["not the object", "state 1", "state 2", "ambiguous"];
+  const called = (role) => data.called[role] ?? role; // the user's names of states and action
+  const TRUTHS = ["not the object", called("state 1"), called("state 2"), "ambiguous"];
   const truly = (label) => `${data.byTime && label ? "by time" : "truly"} ${TRUTHS[label]}`;
   const SVG = "http://www.w3.org/2000/svg";
 
@@ -95,7 +96,7 @@
   function makeThumbnail(number, moment, stored) {
     const clip = clips[number];
     const [time, role, tracklet, index] = moment;
-    const thumbnail = button("", `${role} of ${clip.name}, at ${seconds(time)}: play`, () => open(number, time, true));
+    const thumbnail = button("", `${called(role)} of ${clip.name}, at ${seconds(time)}: play`, () => open(number, time, true));
     thumbnail.className = "thumbnail";
     thumbnail.tabIndex = rows.get(number).tabIndex;
     thumbnail.dataset.time = time;
@@ -116,7 +117,7 @@
       frame.append(svg);
     }
     const under = element("span", "under-frame");
-    under.append(element("span", `tag ${role.replace(" ", "-")}`, role), element("span", "at", seconds(time)));
+    under.append(element("span", `tag ${role.replace(" ", "-")}`, called(role)), element("span", "at", seconds(time)));
     thumbnail.append(frame, under);
     return thumbnail;
   }
@@ -153,10 +154,10 @@
     }
     const chips = element("div", "chips");
     for (const [time, role] of clip.moments) {
-      const chip = button("", `${role}, at ${seconds(time)}`, () => open(number, time, false));
+      const chip = button("", `${called(role)}, at ${seconds(time)}`, () => open(number, time, false));
       chip.className = "quiet";
       chip.tabIndex = rows.get(number).tabIndex;
-      chip.append(element("span", `tag ${role.replace(" ", "-")}`, role), ` ${seconds(time)}`);
+      chip.append(element("span", `tag ${role.replace(" ", "-")}`, called(role)), ` ${seconds(time)}`);
       chips.append(chip);
     }
     return chips;
@@ -287,7 +288,7 @@
 
   function describe(clip) {
     const parts = [`Timeline from ${seconds(clip.start)} to ${seconds(clip.end)}`];
-    for (const [time, role] of clip.moments) parts.push(`${role} at ${seconds(time)}`);
+    for (const [time, role] of clip.moments) parts.push(`${called(role)} at ${seconds(time)}`);
     if (clip.truth && clip.truth.length) parts.push(`true action ${clip.truth.map(([a, b]) => `${seconds(a)} to ${seconds(b)}`).join(", ")}`);
     return parts.join("; ");
   }
@@ -436,7 +437,7 @@
       this.playhead.style.left = `${100 * clamp(fraction, 0, 1)}%`;
       const now = this.clip.tracklets.find((t) => t[2] && t[0] <= this.time && this.time < t[1]);
       const acting = this.clip.action && this.clip.action[0] <= this.time && this.time < this.clip.action[1];
-      const labels = [now ? `state ${now[2]}` : "", acting ? "action" : "", now && now[5] !== null ? truly(now[5]) : ""];
+      const labels = [now ? called(`state ${now[2]}`) : "", acting ? called("action") : "", now && now[5] !== null ? truly(now[5]) : ""];
       this.status.textContent = [`${this.time.toFixed(2)} s`, ...labels, this.video ? "" : this.fallback()].filter(Boolean).join(" · ");
       for (const thumbnail of rows.get(this.number).querySelectorAll(".thumbnail")) {
         thumbnail.classList.toggle("current", Math.abs(Number(thumbnail.dataset.time) - this.time) < 0.2);

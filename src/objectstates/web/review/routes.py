@@ -1,12 +1,10 @@
 """The requests of the review page: checked, and handed to the session.
 
-Paths are relative to where the routes are mounted. The session may be a stand-in that finds the
-real one at each request, so none of its attributes is used before.
+Paths are relative to where the routes are mounted.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,9 +47,6 @@ def review_routes(session: ReviewSession) -> list[BaseRoute]:
     def frames(request: Request) -> Response:
         return JSONResponse(session.frames(_clip(dict(request.query_params))))
 
-    def video_of(name: str) -> Path | None:
-        return session.video_of(name)
-
     return [
         Route("/", page(ASSETS / "page.html"), methods=["GET"]),
         Route("/api/state", state, methods=["GET"]),
@@ -72,7 +67,7 @@ def review_routes(session: ReviewSession) -> list[BaseRoute]:
         changing("names", lambda b: session.rename(_names(b))),
         changing("note", lambda b: session.note(_clip(b), _text(b, "text", 10_000))),
         changing("finish", lambda b: session.finish(_formats(b))),
-        *video_routes(video_of),
+        *video_routes(session.video_of, image_fps=session.image_fps),
         asset_route(ASSETS),
     ]
 
@@ -99,8 +94,7 @@ def _seconds(body: Body, name: str) -> float:
     if (
         not isinstance(value, int | float)
         or isinstance(value, bool)
-        or not math.isfinite(value)
-        or not 0 <= value <= _MOST_SECONDS
+        or not 0 <= value <= _MOST_SECONDS  # nor NaN
     ):
         raise HTTPException(400, f"{name} must be a number of seconds")
     return float(value)

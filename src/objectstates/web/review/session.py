@@ -7,6 +7,7 @@ the background (``refitting.py``) and is announced by the event ``review.answers
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from pathlib import Path, PurePath
@@ -69,13 +70,14 @@ class ReviewSession:
         self._numbers = {clip: n for n, clip in enumerate(self._corpus.clip_ids)}
         self._bare = bare_result(self._corpus, self._result)
         self._similarity = similarities(self._corpus)
+        self._has_video = {clip for clip in self._numbers if self._video_problem(clip) == ""}
         self._journal = self._opened_journal()
         self._answers = self._found = self._before = answers_of(self._result)
         self._chances = chances_of(self._result) or {}
         self._verdict = self._result.verdict
         self._phase: Phase | Literal["failed"] = "refitting"
         self._problem = ""
-        self._request = 0
+        self._request = self._version = 0
         self._views: dict[str, ClipView] = {}
         self._show(self._result)
         self._refitter = Refitter(self._corpus, self._result.settings)
@@ -109,6 +111,7 @@ class ReviewSession:
                 "object": object_name(self._bare),
                 "names": journal.names.to_json(),
                 "phase": self._phase,
+                "version": self._version,
                 "problem": self._problem,
                 "verdict": self._verdict_json(),
                 "clips": [self._row(clip, clip in now, clip in since) for clip in self._numbers],
@@ -135,7 +138,9 @@ class ReviewSession:
             note = self._journal.notes.get(clip, "")
         video = self.video_of(clip)
         size = None if video is None else video_size(video, self.image_fps)
-        return {**row, **clip_json(view, rows), "note": note, "size": size}
+        problem = "" if size else self._video_problem(clip) or "The video cannot be read."
+        facts = {"note": note, "size": size, "video_problem": problem}
+        return {**row, **clip_json(view, rows), **facts}
 
     def frames(self, clip: str) -> list[float]:
         """The times of the clip's frames, in seconds; none if its video cannot be read."""
@@ -150,8 +155,17 @@ class ReviewSession:
             return None
         recorded = Path(video)
         if self._videos is not None and not recorded.exists():
-            return self._videos / PurePath(video).name
+            recorded = self._videos / PurePath(video).name
         return recorded.resolve()
+
+    def _video_problem(self, clip: str) -> str:
+        """Why the video of a clip cannot be shown; empty if it probably can."""
+        video = self.video_of(clip)
+        if video is None:
+            return "This clip names no video."
+        if not video.exists():
+            return f"{video} does not exist. Name its folder when you start the review."
+        return "" if video.is_dir() or video.stat().st_size else f"{video} is empty."
 
     # --- what a person tells --------------------------------------------------------------------
 
@@ -172,7 +186,8 @@ class ReviewSession:
         start, end = action
         if end - start < 0.04:  # a moment: what is confirmed must have a length
             start, end = self._around(clip, (start + end) / 2)
-        self._edit(clip, lambda rows: edits.with_confirmation(rows, clip, max(start, 0.0), end))
+        start, end = max(math.floor(1000 * start) / 1000, 0.0), math.ceil(1000 * end) / 1000
+        self._edit(clip, lambda rows: edits.with_confirmation(rows, clip, start, end))
 
     def leave_out(self, clip: str, kind: Literal["exclude", "no_change"]) -> None:
         """Leave the clip out for this reason, or take it in again."""
@@ -270,6 +285,7 @@ class ReviewSession:
                 return
             self._phase, self._problem = phase, ""
             if result is not None:
+                self._version = request.number
                 self._show(result)
                 if phase == "judged":
                     self._chances = chances_of(result) or {}
@@ -315,6 +331,7 @@ class ReviewSession:
             "before": self._before[clip].to_json() if now and clip in self._before else None,
             "found": self._found[clip].to_json() if since and clip in self._found else None,
             "noted": clip in self._journal.notes,
+            "has_video": clip in self._has_video,
         }
 
     def _next(self) -> list[str]:
@@ -356,9 +373,8 @@ class ReviewSession:
         self._check_clip(clip)
         first, last = self._bare_view(clip).extent
         frames = self._frames(clip)
-        start, end = (
-            snapped(min(max(time, first, 0.0), last), (*frames, last)) for time in (start, end)
-        )
+        edges = (*frames, last) if frames else ()
+        start, end = (snapped(min(max(time, first, 0.0), last), edges) for time in (start, end))
         if not start < end:
             raise CorrectionError("it must last for at least one frame")
         return start, end
@@ -379,6 +395,4 @@ def check_found(found: Path) -> None:
     """Raise unless the folder can be reviewed."""
     for name in ("corpus", "result"):
         if not (found / name).is_dir():
-            raise WorkspaceError(
-                f"{found} has no {name}/: give the folder that `objectstates discover --out` wrote"
-            )
+            raise WorkspaceError(f"{found} has no {name}/: give the folder that `discover` wrote")

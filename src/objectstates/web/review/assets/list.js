@@ -76,12 +76,55 @@ function button(row) {
   const changed = row.changed_now ? row.before : row.changed ? row.found : null;
   const time = answer.time ?? answer.action?.[0] ?? 0;
   return element("button", { type: "button", class: `row-button${left ? " left-out" : ""}${row.changed_now ? " now" : ""}`, onclick: () => whenChosen(row.id) },
-    element("img", { class: "thumb", src: `frame?clip=${encodeURIComponent(row.id)}&time=${Math.max(time, 0).toFixed(2)}&side=128`, alt: "", loading: "lazy", width: 64, height: 48, onerror: (event) => { event.target.classList.add("none"); } }),
+    thumbnail(row, `frame?clip=${encodeURIComponent(row.id)}&time=${Math.max(time, 0).toFixed(2)}&side=128`),
     element("span", { class: "row-text" },
       element("span", { class: "row-name" }, element("bdi", {}, row.id)),
       element("span", { class: "row-answer num" }, left && !answer.left_out ? "to be left out" : inWords(answer)),
       changed ? element("span", { class: "row-changed" }, `${row.changed_now ? "now " : ""}${difference(changed, answer)}`) : null),
     element("span", { class: "row-marks" }, ...marks(row)));
+}
+
+// --- thumbnails -------------------------------------------------------------------------------------
+
+// A browser has six connections to a server, and decoding a frame takes time: few thumbnails are
+// asked for at once, those that came into view last first, and none that went out of view.
+const AT_ONCE = 2;
+const visible = new Set();
+let loading = 0;
+const watcher = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    visible.delete(target);
+    if (isIntersecting) visible.add(target);
+  }
+  loadSome();
+}, { rootMargin: "80px" });
+
+function thumbnail(row, source) {
+  const made = element("img", { class: `thumb${row.has_video ? "" : " none"}`, alt: "", width: 64, height: 48 });
+  if (!row.has_video) return made;
+  made.dataset.source = source;
+  watcher.observe(made);
+  return made;
+}
+
+function loadSome() {
+  while (loading < AT_ONCE && visible.size) {
+    const next = [...visible].pop();
+    visible.delete(next);
+    watcher.unobserve(next);
+    if (!next.isConnected) continue;
+    loading += 1;
+    const done = () => {
+      loading -= 1;
+      loadSome();
+    };
+    next.addEventListener("load", done, { once: true });
+    next.addEventListener("error", () => {
+      next.classList.add("none");
+      done();
+    }, { once: true });
+    next.src = next.dataset.source;
+  }
 }
 
 export function marks(row) {

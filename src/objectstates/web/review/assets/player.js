@@ -24,7 +24,7 @@ export function show() {
   const clip = model.clip;
   shapes.clear();
   boxes.replaceChildren();
-  document.getElementById("no-video").hidden = Boolean(clip.size);
+  showProblem(clip.size ? "" : clip.video_problem);
   video.hidden = !clip.size;
   if (clip.size) {
     boxes.setAttribute("viewBox", `0 0 ${clip.size[0]} ${clip.size[1]}`);
@@ -44,6 +44,12 @@ export function show() {
     }
   }
   draw();
+}
+
+function showProblem(text) {
+  const place = document.getElementById("no-video");
+  place.hidden = !text;
+  place.textContent = text;
 }
 
 export function seek(to) {
@@ -143,6 +149,6 @@ video.addEventListener("pause", () => {
 });
 video.addEventListener("seeked", draw);
 video.addEventListener("error", () => {
-  if (video.getAttribute("src")) document.getElementById("no-video").hidden = false;
+  if (video.getAttribute("src")) showProblem("The browser cannot play this video.");
 });
 stage.addEventListener("click", toggle);

@@ -27,13 +27,16 @@ async function refresh() {
       again = false;
       await readState();
       if (!model.rows.has(model.selected)) model.selected = firstClip();
-      if (!pendingAction && model.selected !== null) await readClip(model.selected);
+      if (!isEditing() && model.selected !== null) await readClip(model.selected);
       showAll();
     } while (again);
   });
   await reading;
   reading = null;
 }
+
+/** Whether an edge of the action is being moved: the clip then stays as it is shown. */
+const isEditing = () => Boolean(pendingAction) || timeline.isBusy();
 
 function firstClip() {
   const wanted = decodeURIComponent(location.hash.slice(1));
@@ -73,14 +76,15 @@ function showAll() {
   $("names").setAttribute("aria-label", `Names: ${name("state_1")}, ${name("action")}, ${name("state_2")}. Change them`);
   $("undo").disabled = state.undo === null;
   $("redo").disabled = state.redo === null;
-  $("finish").textContent = state.saved ? "Finish" : "Finish…";
+  $("finish").title = state.saved ? "The result in the folder has all corrections" : "Write the corrected result";
   showStatus();
   showVerdict();
   showNext();
   list.show();
-  if (model.clip) showClip();
+  if (model.clip && !isEditing()) showClip();
   showFinish();
   announce();
+  document.body.dataset.version = String(state.version); // of the answers that are shown
 }
 
 const tag = (label) => element("span", { class: `tag ${label.replace("_", "-")}` }, name(label));
@@ -103,10 +107,10 @@ function showVerdict() {
   const { verdict } = model.state;
   $("verdict").hidden = !verdict;
   if (!verdict) return;
-  const findings = element("ul", { class: "findings" }, ...verdict.sides.map((side) =>
-    element("li", {}, element("span", { class: `finding ${side.finding}` }, `${side.name} ${side.word}`), " ", element("span", { class: "muted" }, side.expected))));
-  const words = element("p", { class: "muted" }, [verdict.why, verdict.remedy].filter(Boolean).join(" "));
-  $("verdict").replaceChildren(findings, words);
+  $("findings").replaceChildren(
+    ...verdict.sides.map((side) => element("span", {}, element("span", { class: `finding ${side.finding}` }, `${side.name} ${side.word}`), " ", element("span", { class: "muted" }, side.expected))),
+    element("span", { class: "why" }, verdict.remedy ? "why, and what to do" : "why"));
+  $("why").textContent = [verdict.why, verdict.remedy, verdict.see && `See ${verdict.see}.`].filter(Boolean).join(" ");
 }
 
 function showNext() {
@@ -117,8 +121,14 @@ function showNext() {
     element("span", { class: "muted" }, "It stands for many others: correcting it helps most."));
 }
 
+let shown = ""; // the clip as it is shown
+
 function showClip() {
   const { clip } = model;
+  // What is the same is left alone: a click must not lose the element it began on.
+  const text = JSON.stringify([clip, model.state.names, model.state.phase === "refitting"]);
+  if (text === shown) return;
+  shown = text;
   $("clip-name").textContent = clip.id;
   $("clip-chips").replaceChildren(...list.marks(clip));
   showWas(clip);
@@ -175,6 +185,7 @@ async function tell(what, body = {}) {
 const tellClip = (what, body = {}) => model.selected !== null && tell(what, { clip: model.selected, ...body });
 
 function changedAction() {
+  shown = ""; // what is shown is no longer what the server said
   clearTimeout(pendingAction);
   pendingAction = setTimeout(saveAction, 500);
 }
@@ -188,6 +199,7 @@ async function saveAction() {
 }
 
 function setAction(start, end) {
+  shown = "";
   clearTimeout(pendingAction);
   pendingAction = null;
   tellClip("action", { start, end });
@@ -257,7 +269,7 @@ const keys = shortcuts({
   "]": { does: "end one frame later", run: () => timeline.nudge(1, 1) },
   "}": { does: "end one frame earlier", run: () => timeline.nudge(1, -1) },
   c: { does: "right as found", run: confirmAndGoOn },
-  0: { does: "nothing happens in this clip", run: () => tellClip("no_change") },
+  h: { does: "nothing happens in this clip", run: () => tellClip("no_change") },
   x: { does: "exclude this clip", run: () => tellClip("exclude") },
   u: { does: "undo", run: () => tell("undo") },
   U: { does: "redo", run: () => tell("redo") },

@@ -9,10 +9,14 @@ const MARKS = { 1: "1", 2: "2", not_object: "✕", "": "" };
 let acts = {}; // what the page does: seek(time), setAction(start, end), setTracklet(index, told)
 let action = null; // [start, end] as shown: dragged, or as found
 let bar, handles, playhead, lane;
+let following = 0; // pointers that drag something
 
 export function onAct(actions) {
   acts = actions;
 }
+
+/** Whether something is being dragged; the timeline must then not be drawn anew. */
+export const isBusy = () => following > 0;
 
 /** The interval of the action as it is shown. */
 export const shownAction = () => action;
@@ -34,7 +38,9 @@ function timeAt(event) {
 export function show() {
   const clip = model.clip;
   const focused = document.activeElement?.dataset?.key;
-  action = clip.answer.action ? [...clip.answer.action] : toldAction(clip);
+  const answered = model.state.phase === "refitting" ? null : clip.answer.action;
+  action = [...(answered || toldAction(clip) || clip.answer.action || [])];
+  if (!action.length) action = null;
   place.replaceChildren(changeLane(clip), actionLane(clip), ...trackletLanes(clip), ruler(clip));
   playhead = element("div", { class: "playhead" });
   place.append(playhead);
@@ -48,7 +54,7 @@ function toldAction(clip) {
 }
 
 export function move(time) {
-  if (playhead && model.clip) playhead.style.left = percent(time);
+  if (playhead && model.clip) playhead.style.left = `calc(var(--gutter) + (100% - var(--gutter)) * ${share(time).toFixed(5)})`;
 }
 
 /** Move an edge of the action (0 start, 1 end) by frames, without saving. */
@@ -168,7 +174,7 @@ function trackletButton(tracklet) {
 /** A click says what is not shown yet: state 1, state 2, not the object, as found. */
 function nextTold(tracklet) {
   if (!tracklet.told) return tracklet.state === 1 ? "2" : "1";
-  const order = tracklet.told === "2" && tracklet.state !== 2 ? ["1", "2", "not_object", ""] : ["1", "2", "not_object", ""];
+  const order = ["1", "2", "not_object", ""];
   return order[(order.indexOf(tracklet.told) + 1) % order.length];
 }
 
@@ -198,11 +204,13 @@ function follow(event, moved, ended = () => {}) {
   event.preventDefault();
   const target = event.currentTarget;
   target.setPointerCapture(event.pointerId);
+  following += 1;
   const onMove = (each) => moved(each);
   const onUp = (each) => {
     target.removeEventListener("pointermove", onMove);
     target.removeEventListener("pointerup", onUp);
     target.removeEventListener("pointercancel", onUp);
+    following -= 1;
     ended(each);
   };
   target.addEventListener("pointermove", onMove);
