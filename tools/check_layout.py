@@ -37,6 +37,7 @@ WITHOUT_MODULE = {
     "report/test_browser.py": "the report in a browser",
     "solver/test_backends.py": "every backend against the dense reference",
     "test_api.py": "the public names of the package, and rules for all modules",
+    "web/label/test_browser.py": "the labelling page in a browser",
     "web/review/test_browser.py": "the review in a browser",
     "web/test_studio_browser.py": "the studio in a browser",
     "tools/test_contract.py": "the import contract of pyproject.toml",

@@ -43,6 +43,7 @@ EXAMPLES = {
     ],
     "review": ["objectstates review found  # needs found, a folder that discover wrote"],
     "demo": ["objectstates demo --no-open"],
+    "label": ["objectstates label my_videos/ --object drawer  # needs a browser"],
     "detector train": ["objectstates detector train labels.json --out other.npz"],
     "detector evaluate": ["objectstates detector evaluate drawer.npz other_labels.json"],
     "config init": ["objectstates config init settings.toml"],

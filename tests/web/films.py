@@ -10,6 +10,8 @@ import av
 import cv2
 import numpy as np
 import numpy.typing as npt
+from av.audio.stream import AudioStream
+from av.container import OutputContainer
 from av.video.stream import VideoStream
 
 from objectstates.video.source import Image
@@ -32,9 +34,12 @@ def number_of(image: npt.NDArray[Any]) -> int:
     return sum(1 << bit for bit, centre in enumerate(centres) if centre.mean() > 128)
 
 
-def write_film(path: Path, codec: str, times: list[int], pix_fmt: str = "yuv420p") -> Path:
-    """Encode frame ``n`` at ``times[n]`` milliseconds."""
+def write_film(
+    path: Path, codec: str, times: list[int], pix_fmt: str = "yuv420p", *, sound: bool = False
+) -> Path:
+    """Encode frame ``n`` at ``times[n]`` milliseconds; sound begins at 0."""
     with av.open(str(path), "w") as container:
+        audio = new_sound(container) if sound else None
         stream = cast("VideoStream", container.add_stream(codec, rate=25))
         stream.width, stream.height = SIZE
         stream.pix_fmt = pix_fmt
@@ -44,7 +49,24 @@ def write_film(path: Path, codec: str, times: list[int], pix_fmt: str = "yuv420p
             frame.time_base, frame.pts = Fraction(1, 1000), time
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
+        if audio is not None:
+            write_sound(container, audio)
     return path
+
+
+def new_sound(container: OutputContainer) -> AudioStream:
+    return container.add_stream("aac", rate=16_000, layout="mono")
+
+
+def write_sound(container: OutputContainer, stream: AudioStream | None = None) -> None:
+    """Half a second of silence."""
+    stream = stream or new_sound(container)
+    for number in range(8):
+        silence = np.zeros((1, 1024), np.float32)
+        frame = av.AudioFrame.from_ndarray(silence, format="fltp", layout="mono")
+        frame.sample_rate, frame.pts = 16_000, 1024 * number
+        container.mux(stream.encode(frame))
+    container.mux(stream.encode(None))
 
 
 def write_images(folder: Path, count: int) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from objectstates.base.errors import VideoError
 from objectstates.video.reader import read_frames
 from objectstates.web.preview import needs_preview, preview_of
-from tests.web.films import number_of, write_film, write_images
+from tests.web.films import number_of, write_film, write_images, write_sound
 
 EVEN = [40 * n for n in range(30)]
 UNEVEN = [0, 40, 80, 200, 240, 500, 533, 566, 600, 900]  # a variable frame rate
@@ -37,6 +37,19 @@ def test_only_what_every_browser_plays_is_served_as_it_is(
     tmp_path: Path, name: str, codec: str, pix_fmt: str, needed: bool
 ) -> None:
     assert needs_preview(write_film(tmp_path / name, codec, EVEN, pix_fmt)) == needed
+
+
+def test_sound_that_begins_before_the_picture_needs_a_preview(tmp_path: Path) -> None:
+    """The browser counts time from the sound, we from the first frame."""
+    late = [200 + time for time in EVEN]
+    film = write_film(tmp_path / "a.mp4", "libx264", late, sound=True)
+    assert needs_preview(film)
+    assert next(iter(read_frames(preview_of(film)))).time == 0
+    assert not needs_preview(write_film(tmp_path / "b.mp4", "libx264", EVEN, sound=True))
+    cover = tmp_path / "sound.mp4"
+    with av.open(str(cover), "w") as container:
+        write_sound(container)
+    assert needs_preview(cover)
 
 
 @pytest.mark.parametrize(("name", "times"), [("a.avi", EVEN), ("b.mkv", UNEVEN)])

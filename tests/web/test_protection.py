@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
-from objectstates.web.protection import MAX_BODY, cookie_name
+from objectstates.web.protection import MAX_BODY, Protection, cookie_name
 from objectstates.web.server import json_object
 from tests.web.serving import TOKEN, Client, serving_routes
 
@@ -188,3 +191,34 @@ def test_a_websocket_is_refused(ask: Client) -> None:
         Sec_WebSocket_Key="AAAAAAAAAAAAAAAAAAAAAA==", Origin="http://evil.example",
     )  # fmt: skip
     assert answer.status == 403
+
+
+def test_what_servers_refuse_themselves_is_refused_here_too() -> None:
+    """Another server may pass on WebSockets and lengths that uvicorn does not."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("this was passed on")
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    protection = Protection(app, token=TOKEN)
+    asyncio.run(protection({"type": "websocket"}, receive, send))
+    assert sent == [{"type": "websocket.close", "code": 1008}]
+    sent.clear()
+    headers = {
+        "host": "127.0.0.1:80", "origin": "http://127.0.0.1:80", "content-length": "²",
+        "cookie": f"{cookie_name(80)}={TOKEN}",
+    }  # fmt: skip
+    scope = {
+        "type": "http", "method": "POST", "path": "/", "query_string": b"",
+        "server": ("127.0.0.1", 80),
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers.items()],
+    }  # fmt: skip
+    asyncio.run(protection(scope, receive, send))
+    assert sent[0]["status"] == 400

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from objectstates.base.errors import WorkspaceError
+from objectstates.base.errors import SettingError, WorkspaceError
 from objectstates.web import server
 from objectstates.web.server import LocalServer, asset_route, create_app, plain
 from tests.web.serving import TOKEN, Client, serving_routes
@@ -87,6 +87,17 @@ def test_it_listens_on_this_machine_only() -> None:
     try:
         assert made._socket.getsockname()[0] == "127.0.0.1"
         assert made.url("/review/", "t") == f"http://127.0.0.1:{made.port}/review/?token=t"
+    finally:
+        made._socket.close()
+
+
+def test_a_port_that_cannot_be_used_is_named() -> None:
+    app = create_app([], token=TOKEN)
+    made = LocalServer(app)
+    try:
+        for port in (made.port, 99_999):
+            with pytest.raises(SettingError, match=f"`port`={port}"):
+                LocalServer(app, port=port)
     finally:
         made._socket.close()
 

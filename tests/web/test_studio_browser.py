@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -23,10 +24,11 @@ from benchmarks import browser as chromium
 from objectstates.data.corrections import read_corrections
 from objectstates.data.result import Result
 from objectstates.export.registry import FORMATS
+from tests.web.films import write_film, write_images
 from tests.web.studio.demo_clips import DEMO
 
 ROOT = Path(__file__).parents[2]
-CLIPS = [f"drawer_{number:02d}" for number in (6, 7, 8, 9)]
+CLIPS = [f"drawer_{number:02d}" for number in (6, 7, 8)]
 BOXES = 10
 SETTINGS = "processes = 1\n[ingest]\nmax_side = 160\n[fit]\nverdict = false\n"
 PATIENCE = 90.0  # seconds for one step, on a busy machine
@@ -40,13 +42,13 @@ pytestmark = [
 class Server:
     """The command in a process of its own, which can be killed and started again."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder, self.options = folder, options
         (folder / "settings.toml").write_text(SETTINGS)
         self.address = self._start()
 
     def _start(self) -> str:
-        words = ["studio", "project", "--config", "settings.toml", "--no-open"]
+        words = ["studio", "project", "--config", "settings.toml", "--no-open", *self.options]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "objectstates", *words],
             stdout=subprocess.PIPE, text=True, cwd=self.folder,
@@ -99,6 +101,18 @@ class Page:
         script = "const done = arguments[1]; fetch(arguments[0]).then((r) => r.json()).then(done)"
         return self.driver.execute_async_script(script, path)
 
+    def check_log(self) -> None:
+        found = self.driver.get_log("browser")
+        assert [entry for entry in found if entry["level"] == "SEVERE"] == []
+
+    def reopen(self, server: Server, path: str = "/") -> None:
+        """Kill the server, start it again, and open the page anew."""
+        self.check_log()
+        server.restart()
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")  # requests to the dead server failed
+        self.driver.get(server.address.replace("/?", f"{path}?"))
+
     def wait(self, condition: Callable[[], object]) -> None:
         end, problem = time.monotonic() + PATIENCE, ""
         while time.monotonic() < end:
@@ -108,7 +122,6 @@ class Page:
             except Exception as error:  # what is shown is being replaced
                 problem = str(error)
             time.sleep(0.1)
-        self.driver.save_screenshot("/tmp/studio-failed.png")
         raise AssertionError(f"{self.driver.current_url}: {problem or self.text('body')}")
 
 
@@ -125,13 +138,9 @@ def quiet_browser() -> Iterator[Page]:
     with chromium.browser() as driver:
         page = Page(driver)
         yield page
-        errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
-        # While the server is down, requests fail: that is the test's doing.
-        assert [e for e in errors if "ERR_CONNECTION_REFUSED" not in e["message"]
-                and "ERR_EMPTY_RESPONSE" not in e["message"]
-                and "ERR_INCOMPLETE_CHUNKED" not in e["message"]
-                and "ERR_CONNECTION_RESET" not in e["message"]] == []  # fmt: skip
-        asked = [url for url in chromium.requests(driver) if not url.startswith(("data:", "blob:"))]
+        page.check_log()
+        inside = ("data:", "blob:", "chrome:", "about:")
+        asked = [url for url in chromium.requests(driver) if not url.startswith(inside)]
         assert asked
         assert [url for url in asked if not re.match(r"http://127\.0\.0\.1:\d+/", url)] == []
 
@@ -177,8 +186,7 @@ def draw_boxes(page: Page, server: Server) -> None:
     page.wait(lambda: page.find("#overlay").is_displayed())
     for number in range(BOXES):
         if number == BOXES // 2:
-            server.restart()
-            page.driver.get(server.address.replace("/?", "/label/?"))
+            page.reopen(server, "/label/")
             page.wait(lambda: page.text("#boxes") == str(BOXES // 2))
         draw_next(page, number + 1)
     page.click("#finish")
@@ -198,7 +206,7 @@ def draw_next(page: Page, number: int) -> None:
 
 def draw(page: Page, box: list[float]) -> None:
     """Drag a box, given in pixels of the video, on the frame that is shown."""
-    page.wait(lambda: "loading" not in page.find("#stage").get_attribute("class"))
+    page.wait(lambda: "loading" not in str(page.find("#stage").get_attribute("class")))
     overlay = page.find("#overlay")
     page.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", overlay)
     view = page.driver.execute_script("return arguments[0].getAttribute('viewBox')", overlay)
@@ -214,11 +222,10 @@ def draw(page: Page, box: list[float]) -> None:
 
 
 def discover(page: Page, server: Server) -> None:
-    page.wait(lambda: "current" in page.find("#step-discover").get_attribute("class"))
+    page.wait(lambda: "current" in str(page.find("#step-discover").get_attribute("class")))
     page.click("#discover")
     page.wait(lambda: page.ask("/api/state")["progress"]["done"] >= 1)
-    server.restart()
-    page.driver.get(server.address)
+    page.reopen(server)
     page.wait(lambda: page.text("#discover") == "Continue")
     page.click("#discover")
     page.wait(lambda: page.find("#progress").is_displayed())
@@ -231,8 +238,7 @@ def review(page: Page, server: Server, project: Path) -> None:
     page.click("#confirm")
     page.wait(lambda: len(page.ask("api/state")["clips"]) == len(CLIPS))
     page.wait(lambda: page.ask("api/state")["corrections"] == 1)
-    server.restart()
-    page.driver.get(server.address.replace("/?", "/review/?"))
+    page.reopen(server, "/review/")
     page.wait(lambda: page.ask("/review/api/state")["corrections"] == 1)
     first = page.text("#clip-name")
     page.click("#following")
@@ -245,10 +251,12 @@ def review(page: Page, server: Server, project: Path) -> None:
     told = next(row for row in read_corrections(corrections) if row.kind == "action")
     assert told.end is not None
     assert told.end > shown[1]
+    assert page.ask("/api/state")["found"]["unwritten"]
     page.click("#finish")
     page.click("#finish-go")
     page.wait(lambda: page.ask("/review/api/state")["saved"])
     page.wait(lambda: not page.ask("/review/api/state")["finish"]["running"])
+    assert not page.ask("/api/state")["found"]["unwritten"]
     page.driver.get(server.address)
 
 
@@ -257,3 +265,59 @@ def export(page: Page) -> None:
     page.click("#export-all")
     wanted = f"{len(FORMATS)} of {len(FORMATS)} formats written"
     page.wait(lambda: page.text("#step-export .status") == wanted)
+    home = page.driver.current_url
+    page.driver.get(f"{home}report")
+    assert "drawer" in page.text("h1")
+    page.driver.get(home)
+
+
+HOSTILE = "<img src=x onerror=document.title='hacked'>"
+"""The name of a clip, which is text wherever it is shown."""
+
+FRAME_NUMBER = """
+const [url, time, done] = arguments;
+const video = document.createElement("video");
+video.muted = true;
+video.src = url;
+video.onerror = () => done(`error: ${video.error.message}`);
+video.onloadeddata = () => { video.currentTime = time; };
+video.onseeked = () => {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [video.videoWidth, video.videoHeight];
+  const context = canvas.getContext("2d");
+  context.drawImage(video, 0, 0);
+  let number = 0;
+  for (let bit = 0; bit < 6; bit += 1) {
+    const x = Math.round(((bit + 0.5) * canvas.width) / 6);
+    if (context.getImageData(x, canvas.height / 2, 1, 1).data[1] > 128) number += 1 << bit;
+  }
+  done(number);
+};
+"""
+"""The number that a film's frame at a time shows (``films.py``), as the browser plays it."""
+
+
+def test_names_are_text_and_videos_show_the_right_frames(tmp_path: Path) -> None:
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    times = [40 * n for n in range(50)]
+    write_film(videos / f"{HOSTILE}.mp4", "libx264", times)
+    write_film(videos / "100% #1 'é'?.avi", "mpeg4", times)
+    write_images(videos / "pictures", 50)
+    (videos / "broken.mp4").write_bytes(b"not a video")
+    server = Server(tmp_path, "--videos", str(videos))
+    try:
+        with quiet_browser() as page:
+            page.driver.get(server.address)
+            page.wait(lambda: len(page.driver.find_elements(By.CSS_SELECTOR, ".video img")) == 3)
+            shown = [each.text for each in page.driver.find_elements(By.CSS_SELECTOR, ".name")]
+            assert set(shown) == {HOSTILE, "100% #1 'é'?", "pictures", "broken"}
+            assert "not a video" in page.text(".video.broken")
+            assert page.driver.title == "objectstates studio"
+            for clip in (HOSTILE, "100% #1 'é'?", "pictures"):
+                url = f"/video?clip={quote(clip, safe='')}"
+                for number in (0, 1, 17, 33, 49):
+                    at = number / 25 + 0.02  # the middle of the frame
+                    assert page.driver.execute_async_script(FRAME_NUMBER, url, at) == number
+    finally:
+        server.kill()

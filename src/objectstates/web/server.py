@@ -29,7 +29,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from objectstates.base.errors import ObjectStatesError
+from objectstates.base.errors import ObjectStatesError, SettingError
 from objectstates.web.events import EventStream
 from objectstates.web.protection import Protection
 
@@ -160,7 +160,14 @@ class LocalServer(uvicorn.Server):
             )
         )
         self._app = app
-        self._socket = socket.create_server(("127.0.0.1", port), backlog=128)
+        if not 0 <= port <= 65_535:
+            raise SettingError(f"`port`={port} is no port: choose one from 1024 to 65535, or none")
+        try:
+            self._socket = socket.create_server(("127.0.0.1", port), backlog=128)
+        except OSError as problem:
+            raise SettingError(
+                f"`port`={port} cannot be used ({problem.strerror}): choose another, or none"
+            ) from problem
         self.port: int = self._socket.getsockname()[1]
 
     def url(self, path: str = "/", token: str = "") -> str:

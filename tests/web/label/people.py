@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from objectstates.video.clip_list import ClipSpan, find_clips
+from objectstates.web.label.labels_file import LabelBox, LabelledFrame, LabelsFile
 from objectstates.web.label.session import LabelSession
 
 DEMO = Path(__file__).parents[3] / "src" / "objectstates" / "demo"
+SIZE = (320, 240)
 
 
 def demo_clips(count: int) -> list[ClipSpan]:
@@ -23,6 +25,18 @@ def true_box(clip: str, time: float) -> list[float]:
     truth = json.loads((DEMO / f"{clip}.json").read_text())
     boxes = truth["object"]["box"]
     return [float(v) for v in boxes[min(round(time * truth["fps"]), len(boxes) - 1)]]
+
+
+def labelled(path: Path, count: int) -> Path:
+    """A label file of some of the demo's clips, one frame each."""
+    frames = [
+        LabelledFrame(
+            c.id, str(c.video), 1.0, *SIZE, boxes=(LabelBox.of(true_box(c.id, 1.0), "drawn"),)
+        )
+        for c in demo_clips(count)
+    ]
+    LabelsFile(path, "drawer").put(*frames)
+    return path
 
 
 def draw(session: LabelSession, count: int) -> list[dict[str, Any]]:

@@ -187,6 +187,6 @@ def test_finish_writes_what_discover_would(session, found):
 
 
 def test_a_folder_without_a_discovery_is_named(tmp_path):
-    with pytest.raises(WorkspaceError, match="discover --out"):
+    with pytest.raises(WorkspaceError, match="that `discover` wrote"):
         ReviewSession(tmp_path)
     assert not any(tmp_path.iterdir())

@@ -93,6 +93,23 @@ def test_names_that_cannot_be_used_change_nothing(project: Project, values) -> N
     assert Project(project.folder).choices == before
 
 
+def test_labels_belong_to_the_object(project: Project) -> None:
+    project.change({"object": "../a cup"})
+    assert project.labels.parent == project.folder / "labels"
+    assert (project.labelled_frames(), project.detector) == (0, None)
+    project.labels.mkdir(parents=True)
+    (project.labels / "labels.json").write_text('{"images": [1, 2, 3]}')
+    (project.labels / f"{project.labels.name}.npz").write_bytes(b"x")
+    assert project.labelled_frames() == 3
+    assert project.detector is not None
+    before = project.inputs()
+    project.detector.write_bytes(b"another")
+    assert project.inputs() != before
+    other = Project(project.folder)
+    other.change({"object": "bowl"})
+    assert (other.labelled_frames(), other.detector) == (0, None)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format_version": 9}', '{"format_version": 1}'])
 def test_a_damaged_file_is_named(project: Project, text: str) -> None:
     (project.folder / "studio.json").write_text(text)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from objectstates.app.workspace import Workspace
 from objectstates.base.errors import ObjectStatesError, VideoError, WorkspaceError
+from objectstates.data.label_names import LabelNames
 from objectstates.export.registry import FORMATS
 from objectstates.web.events import EventStream
 from objectstates.web.studio.project import Project
@@ -128,6 +130,23 @@ def test_the_page_sets_names_and_nothing_else(session: StudioSession, values) ->
     with pytest.raises(ObjectStatesError):
         session.choose(values)
     assert session.project.choices == before
+
+
+def test_names_chosen_in_review_hold(session: StudioSession) -> None:
+    session.choose({"state_1": "closed", "state_2": "open"})
+    Workspace(session.project.found)
+    review = session.project.found / "review.json"
+    names = LabelNames.of("shut,open").to_json()
+    review.write_text(json.dumps({"names": names}))
+    state = session.state()
+    assert state["named_in_review"]
+    assert [state["choices"][k] for k in names] == ["shut", "", "open"]
+    for broken in ("{", "{}"):
+        review.write_text(broken)
+        assert not session.state()["named_in_review"]
+    review.write_text(json.dumps({"names": names}))
+    (session.project.found / "foreign").write_text("x")
+    assert not session.state()["named_in_review"]
 
 
 def test_too_few_videos_and_unknown_formats(session: StudioSession) -> None:

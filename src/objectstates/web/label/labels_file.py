@@ -169,11 +169,16 @@ class LabelsFile:
 
 
 def video_reference(labels: Path, video: Path) -> str:
-    """How a label file names a video: relative to itself, where there is such a path."""
+    """How a label file names a video: relative to itself, where there is such a path.
+
+    Folders are resolved, because ``..`` leads elsewhere from a link; the video is not, because its
+    name tells its format.
+    """
+    place = video.parent.resolve() / video.name
     try:
-        return Path(os.path.relpath(video, labels.parent)).as_posix()
+        return Path(os.path.relpath(place, labels.parent.resolve())).as_posix()
     except ValueError:  # another drive
-        return str(video.resolve())
+        return str(place)
 
 
 def _read(path: Path, object_name: str) -> dict[Key, LabelledFrame]:

@@ -7,7 +7,6 @@ disk before the method returns; a new session in the same folder goes on where t
 from __future__ import annotations
 
 import json
-import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -37,10 +36,10 @@ from objectstates.web.label.labels_file import (
     frame_key,
     video_reference,
 )
+from objectstates.web.label.train_worker import labels_digest
 from objectstates.web.label.trainer import Request, Trainer
 
 FIRST_TRAINING = 5  # boxes by hand, before which proposals would be guesses
-MAX_PROPOSALS = 3
 LEAST_SCORE = 0.15  # of a proposal: below, it is more in the way than of use
 ENOUGH_RECALL = 0.9  # with which the page suggests to finish
 RECALL_POINTS = 200  # kept of the curve
@@ -67,7 +66,7 @@ class LabelSession:
     """Labels of one kind of object in some clips.
 
     folder : gets ``labels.json``, ``proposals.npz``, ``training.json`` and at the end the detector.
-    given : the words by which the user named the videos, for the command to go on with.
+    next_command : given the detector, the command to go on with, which the page shows.
     publish : called with the kind and the data of an event, from any thread.
     """
 
@@ -77,7 +76,7 @@ class LabelSession:
         object_name: str,
         folder: str | Path,
         *,
-        given: Sequence[str] = (),
+        next_command: Callable[[Path], str] | None = None,
         publish: Publish | None = None,
     ) -> None:
         name = object_name.strip()
@@ -88,7 +87,7 @@ class LabelSession:
         self.object_name = name
         self.folder = make_folder(Path(folder), "out")
         self._clips = {clip.id: clip for clip in clips}
-        self._given = [str(word) for word in given] or [str(clip.video) for clip in clips]
+        self._next_command = next_command
         self._publish = publish
         self._lock = threading.RLock()
         self._labels = LabelsFile(self.folder / "labels.json", name)
@@ -167,15 +166,9 @@ class LabelSession:
         return {
             **final,
             "path": str(self.detector_path),
-            "command": self.next_command(),
-            "outdated": final.get("counts") != self._labels.counts(),
+            "command": "" if self._next_command is None else self._next_command(self.detector_path),
+            "outdated": final.get("digest") != self._digest(),
         }
-
-    def next_command(self) -> str:
-        """The command that uses the detector."""
-        words = ["objectstates", "discover", *self._given, "--object", self.object_name]
-        words += ["--detector", f"fewshot:{self.detector_path}"]
-        return shlex.join([*words, "--out", f"found-{safe_name(self.object_name)}"])
 
     def next_frame(self, skip: tuple[str, float] | None = None) -> dict[str, Any] | None:
         """The frame to label next; ``skip`` is one that the user passed by. None if all are."""
@@ -247,10 +240,13 @@ class LabelSession:
             return []
         found = self._detector.with_threshold(LEAST_SCORE).detect([frame])[0]
         sure = int((found.scores >= self._detector.threshold).sum())
-        shown = min(max(sure, 1), MAX_PROPOSALS, len(found))  # one doubtful box rather than none
+        # As many as a labelled frame has at most: one key accepts them all, also wrong ones. One
+        # doubtful box rather than none.
+        most = max([1, *(len(frame.boxes) for frame in self._labels.frames.values())])
+        shown = min(max(sure, 1), most, len(found))
         return [
-            {"box": [round(float(v), 2) for v in box], "score": round(float(score), 3)}
-            for box, score in zip(found.boxes[:shown], found.scores[:shown], strict=True)
+            {"box": [round(float(v), 2) for v in box], "sure": n < sure}
+            for n, box in enumerate(found.boxes[:shown])
         ]
 
     # --- labelling ----------------------------------------------------------------------------
@@ -359,7 +355,10 @@ class LabelSession:
     def _labels_changed(self) -> bool:
         """Whether the labels are others than the last training saw, as after a crash."""
         last = self._training.recalls[-1:]
-        return not last or last[0].get("counts") != self._labels.counts()
+        return not last or last[0].get("digest") != self._digest()
+
+    def _digest(self) -> str:
+        return labels_digest(self._labels.path) if self._labels.path.exists() else ""
 
     def _told(self, request: Request, answer: dict[str, Any]) -> None:
         """An answer of the training process, in the trainer's thread."""
@@ -381,16 +380,9 @@ class LabelSession:
         self._tell("label.progress" if answer["kind"] == "progress" else "label.state")
 
     def _remember(self, request: Request, answer: dict[str, Any]) -> None:
-        used = answer["counts"]
-        counts = self._labels.counts()
-        # The labels may have changed since: what was used is told by the training itself.
-        same = counts["boxes"] == used["boxes"] and counts["frames"] == used["images"]
-        facts = {
-            "recall": answer["recall"],
-            "boxes": used["boxes"],
-            "clips": used["videos"],
-            "counts": counts if same else None,
-        }
+        used = answer["counts"]  # told by the training, because the labels may have changed since
+        facts = {"recall": answer["recall"], "boxes": used["boxes"], "clips": used["videos"]}
+        facts["digest"] = answer["digest"]
         try:
             self._training.add(facts, final=request.final)
         except OSError as problem:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,9 @@ class Trainer:
             self._lock.notify()
             process = self._process
         if process is not None:
-            process.kill()
+            process.kill()  # the thread, which waits for its answer, then ends too
         self._thread.join(10)
+        self._end_process()
 
     def _run(self) -> None:
         while True:
@@ -130,6 +132,10 @@ class Trainer:
         if process is not None:
             process.kill()
             process.wait(10)
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what was not sent yet is lost with the process
+                        pipe.close()
 
 
 def _import_path() -> str:

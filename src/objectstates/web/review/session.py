@@ -164,7 +164,7 @@ class ReviewSession:
         if video is None:
             return "This clip names no video."
         if not video.exists():
-            return f"{video} does not exist. Start the review with --videos and its folder."
+            return f"{video} does not exist. Name its folder when you start the review."
         return "" if video.is_dir() or video.stat().st_size else f"{video} is empty."
 
     # --- what a person tells --------------------------------------------------------------------
@@ -395,6 +395,4 @@ def check_found(found: Path) -> None:
     """Raise unless the folder can be reviewed."""
     for name in ("corpus", "result"):
         if not (found / name).is_dir():
-            raise WorkspaceError(
-                f"{found} has no {name}/: give the folder that `objectstates discover --out` wrote"
-            )
+            raise WorkspaceError(f"{found} has no {name}/: give the folder that `discover` wrote")

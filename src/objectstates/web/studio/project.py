@@ -130,6 +130,14 @@ class Project:
         place = self.labels / f"{self.labels.name}.npz"
         return place if place.is_file() else None
 
+    def labelled_frames(self) -> int:
+        """How many frames have labels of the object."""
+        try:
+            labels = json.loads((self.labels / "labels.json").read_text(encoding="utf-8"))
+            return len(labels["images"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return 0
+
     def remove_partial_uploads(self) -> None:
         """Remove what a server that was killed had received of a video."""
         for path in self.videos.glob(f".*{PARTIAL}"):

@@ -11,10 +11,18 @@ from typing import Any
 
 from objectstates.app.inspection import describe_verdict
 from objectstates.app.workspace import Workspace
-from objectstates.base.errors import ObjectStatesError, ResultError, VideoError, WorkspaceError
+from objectstates.base.errors import (
+    CorrectionError,
+    ObjectStatesError,
+    ResultError,
+    VideoError,
+    WorkspaceError,
+)
 from objectstates.base.storage import remove
+from objectstates.data.corrections import read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
+from objectstates.discovery.corrections import with_confirmed_times
 from objectstates.export import export
 from objectstates.export.registry import FORMATS
 from objectstates.report.headline import headline
@@ -71,6 +79,7 @@ class StudioSession:
                 "folders": list(choices.folders),
                 "gone": gone,
                 "videos": self._shelf.describe(clips, self.project.videos),
+                "drawn": self.project.labelled_frames(),
                 "detector": detector is not None,
                 "detector_file": str(detector or ""),
                 "job": {"state": job.state, "error": job.error},
@@ -122,15 +131,28 @@ class StudioSession:
             "remedy": "" if verdict is None else verdict.remedy,
             "advice": describe_verdict(result)["advice"],
             "corrected": sum(map(bool, result.corrected)),
+            "unwritten": self._unwritten(result),
             "report": (self.project.found / "report.html").is_file(),
             "folder": str(self.project.found),
         }
+
+    def _unwritten(self, result: Result) -> bool:
+        """Whether corrections were made in review that the result does not follow yet."""
+        place = self.project.found / "corrections.csv"
+        try:
+            rows = read_corrections(place) if place.is_file() else ()
+        except CorrectionError:
+            return True  # edited by hand, and wrong: the review says where
+        return set(with_confirmed_times(rows, result)) != set(result.corrections)
 
     def _reviewed_names(self) -> dict[str, str] | None:
         """The names that were chosen in review, which then hold; those not chosen are empty."""
         if not (self.project.found / "review.json").is_file():
             return None
-        names = Workspace(self.project.found).reviewed_names()
+        try:
+            names = Workspace(self.project.found).reviewed_names()
+        except WorkspaceError:  # something else is in the folder: a discovery will say so
+            return None
         if names is None:
             return None
         usual = LabelNames().to_json()

@@ -15,6 +15,8 @@ from objectstates.base.errors import VideoError
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
+Key = tuple[str, int, int]  # path, time of change and size of a video
+
 _REPORT_EVERY = 20  # videos between two reports
 
 
@@ -27,15 +29,15 @@ class Facts:
 
 
 class Shelf:
-    """Facts about videos, by path and time of change.
+    """Facts about videos, by path, time of change and size.
 
     on_change : called from the thread when new facts are known.
     """
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
-        self._known: dict[tuple[str, int], Facts] = {}
-        self._waiting: list[tuple[str, int]] = []
+        self._known: dict[Key, Facts] = {}
+        self._waiting: list[Key] = []
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -44,7 +46,7 @@ class Shelf:
         """The clips for the page; ``own`` is the folder from which videos may be removed."""
         described = []
         for clip in clips:
-            key = str(clip.video), _changed(clip.video)
+            key = str(clip.video), *_stamp(clip.video)
             facts = self._facts(key)
             described.append(
                 {
@@ -58,7 +60,7 @@ class Shelf:
             )
         return described
 
-    def _facts(self, key: tuple[str, int]) -> Facts | None:
+    def _facts(self, key: Key) -> Facts | None:
         with self._lock:
             if key in self._known:
                 return self._known[key]
@@ -99,8 +101,10 @@ def _probe(video: Path) -> Facts:
         return Facts(error=str(problem).removeprefix(f"{video}: "))
 
 
-def _changed(video: Path) -> int:
+def _stamp(video: Path) -> tuple[int, int]:
+    """Milliseconds of the last change, which JavaScript can hold exactly, and bytes."""
     try:
-        return video.stat().st_mtime_ns // 1_000_000  # exact as a number of JavaScript
+        facts = video.stat()
     except OSError:
-        return 0
+        return 0, 0
+    return facts.st_mtime_ns // 1_000_000, facts.st_size

@@ -49,7 +49,11 @@ export class BoxEditor {
     overlay.setAttribute("viewBox", `0 0 ${width} ${height}`);
     overlay.replaceChildren();
     if (!this.boxes.length) {
-      for (const { box } of this.proposals) overlay.append(rectangle(box, "halo"), rectangle(box, "box proposal"));
+      this.proposals.forEach(({ box }, number) => {
+        const made = rectangle(box, "box proposal");
+        made.dataset.proposal = number;
+        overlay.append(rectangle(box, "halo"), made);
+      });
     }
     this.boxes.forEach(({ box, how }, number) => {
       const made = rectangle(box, `box ${how}${number === this.chosen ? " chosen" : ""}`);
@@ -83,12 +87,12 @@ export class BoxEditor {
     this.overlay.focus({ preventScroll: true });
     this.overlay.setPointerCapture(event.pointerId);
     const from = this.#point(event);
-    const { corner, number } = event.target.dataset;
+    const { corner, number, proposal } = event.target.dataset;
     if (corner) this.drag = { kind: "resize", corner: corner.split(" "), from, start: [...this.boxes[this.chosen].box] };
     else if (number !== undefined) {
       this.chosen = Number(number);
       this.drag = { kind: "move", from, start: [...this.boxes[this.chosen].box] };
-    } else this.drag = { kind: "draw", from };
+    } else this.drag = { kind: "draw", from, proposal };
     this.draw();
   }
 
@@ -111,10 +115,10 @@ export class BoxEditor {
   }
 
   #up() {
-    const made = this.drag?.made;
+    const { made, proposal } = this.drag || {};
     const drawn = made && this.drag.kind === "draw";
     this.drag = null;
-    if (!made) return this.#clicked();
+    if (!made) return proposal === undefined ? this.draw() : this.adopt(Number(proposal));
     const [x1, y1, x2, y2] = this.boxes[this.chosen].box;
     if (x2 - x1 < LEAST || y2 - y1 < LEAST) this.boxes.splice(this.chosen, 1);
     this.chosen = Math.min(this.chosen, this.boxes.length - 1);
@@ -122,8 +126,11 @@ export class BoxEditor {
     this.changed(this.boxes, { drawn });
   }
 
-  #clicked() {
+  /** Make a proposal a box that can be moved. */
+  adopt(number) {
+    this.chosen = this.boxes.push({ box: [...this.proposals[number].box], how: "proposed" }) - 1;
     this.draw();
+    this.changed(this.boxes, {});
   }
 
   #shifted([x1, y1, x2, y2], dx, dy) {
@@ -143,6 +150,7 @@ export class BoxEditor {
 
   /** Move the chosen box by steps, or its lower right corner. Returns whether there is a box. */
   nudge(dx, dy, resize) {
+    if (this.chosen < 0 && this.proposals.length) this.adopt(0);
     if (this.chosen < 0) return false;
     const step = Math.max(this.width, this.height) / 160;
     const { box } = this.boxes[this.chosen];

@@ -51,7 +51,7 @@ function describe() {
   $("clip-time").textContent = frame ? seconds(frame.time) : "";
   const tag = $("frame-tag");
   tag.hidden = !frame || (!frame.labelled && !proposed);
-  tag.textContent = proposed ? `proposed, ${Math.round(100 * editor.proposals[0].score)} %` : has ? "saved" : "not visible";
+  tag.textContent = proposed ? (editor.proposals[0].sure ? "proposed" : "a doubtful proposal") : has ? "saved" : "not visible";
   const image = $("picture");
   image.alt = frame ? `Frame of ${frame.clip} at ${seconds(frame.time)}` : "";
   $("overlay").setAttribute("aria-label", frame ? `${image.alt}: ${has ? `${has} box${has > 1 ? "es" : ""}` : proposed ? "a proposed box" : "no box"}` : "no frame");
@@ -173,7 +173,10 @@ function showFollowed(found) {
   $("followed").hidden = frames.length === 0;
   status(frames.length ? `Followed to ${frames.length} frames: see whether the boxes fit.` : "The box could not be followed here.");
   if (!frames.length) followed = null;
-  else drawFollowed();
+  else {
+    delete $("followed-film").dataset.placed;
+    drawFollowed();
+  }
   describe();
 }
 
@@ -181,16 +184,17 @@ function drawFollowed() {
   const film = $("followed-film");
   const inside = ({ time }) => time >= followed.first && time <= followed.last;
   const kept = followed.frames.filter(inside).length;
-  $("followed-note").textContent = "Click the first frame that does not fit: it and those beyond it are left out.";
-  const made = followed.frames.map((each) => {
-    const button = thumbnail(each, { "aria-pressed": String(inside(each)), onclick: () => cutAt(each.time) });
-    return button;
-  });
+  const made = followed.frames.map((each) => thumbnail(each, {
+    "aria-pressed": String(inside(each)),
+    "aria-label": `${seconds(each.time)}: ${inside(each) ? "kept" : "left out"}`,
+    onclick: () => cutAt(each.time),
+  }));
   const origin = thumbnail({ ...frame, boxes: editor.boxes }, { class: "origin", disabled: true });
   const place = made.findIndex((_, n) => followed.frames[n].time > followed.time);
   made.splice(place < 0 ? made.length : place, 0, origin);
   film.replaceChildren(...made);
-  origin.scrollIntoView({ block: "nearest", inline: "center" });
+  if (!film.dataset.placed) film.scrollLeft = origin.offsetLeft - film.offsetLeft - (film.clientWidth - origin.offsetWidth) / 2;
+  film.dataset.placed = "yes";
   $("keep").textContent = kept === followed.frames.length ? `Keep all ${kept}` : `Keep ${kept}`;
   $("keep").disabled = kept === 0;
 }

@@ -8,6 +8,7 @@ const many = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 export function showProgress(state) {
   const { counts, training } = state;
   $("boxes").textContent = counts.by_hand;
+  $("boxes-word").textContent = counts.by_hand === 1 ? "box" : "boxes";
   $("followed-count").textContent = counts.boxes - counts.by_hand;
   $("clips").textContent = counts.clips;
   $("all-clips").textContent = state.clips.length;
@@ -21,8 +22,8 @@ function advice({ object, counts, training, first_training: first, enough_recall
   const last = training.recalls.at(-1)?.recall;
   if (counts.by_hand < first) return `${many(first - counts.by_hand, "more box")}`.replace("boxs", "boxes") + ` until the detector proposes where the ${object} is.`;
   if (!training.has_detector) return "The detector is being trained for the first time. Go on meanwhile.";
-  if (!last) return "Label frames of more clips, so that some can be held out to judge the detector.";
-  if (last.recall >= enough && counts.clips >= Math.min(8, clips.length)) return "This looks good: you can finish.";
+  if (training.recalls.length && !last) return "Label frames of more clips, so that some can be held out to judge the detector.";
+  if (last && last.recall >= enough && counts.clips >= Math.min(8, clips.length)) return "This looks good: you can finish.";
   return "Go on: accept proposals that fit, and draw where they do not.";
 }
 
@@ -45,8 +46,9 @@ function showRecall(points) {
   $("recall-value").textContent = `${Math.round(100 * last.recall)} %`;
   $("recall-note").textContent = recallText(last);
   const curve = $("curve");
+  curve.toggleAttribute("hidden", points.length < 2);
   curve.replaceChildren(svg("line", { x1: 26, y1: 58, x2: 236, y2: 58, class: "axis" }), svg("line", { x1: 26, y1: 8, x2: 236, y2: 8, class: "axis" }),
-    text(0, 61, "0 %"), text(0, 12, "100"), text(26, 70, `boxes, up to ${points.at(-1).boxes}`));
+    text(0, 61, "0 %"), text(0, 12, "100"), text(26, 73, `boxes, up to ${points.at(-1).boxes}`));
   const most = Math.max(...points.map(({ boxes }) => boxes), 1);
   const place = ({ boxes, recall }) => [26 + (205 * boxes) / most, 58 - 50 * recall.recall];
   curve.append(svg("polyline", { points: points.map((p) => place(p).join(",")).join(" "), class: "line" }));
@@ -66,6 +68,7 @@ function showFinish({ counts, training, finished }) {
   const final = training.busy && training.progress?.final;
   $("finish").disabled = counts.with_box < 4 || Boolean(final);
   $("finish").textContent = finished ? "Train it again" : "Train the detector";
+  $("finish").className = finished && !finished.outdated ? "quiet" : "primary";
   $("finish-progress").hidden = !final;
   if (final) {
     const half = training.progress.stage === "train" ? 0 : 0.5;

@@ -21,8 +21,19 @@ let showAll = false;
 
 // --- showing the state ----------------------------------------------------------------------------
 
-async function refresh() {
-  await attempt(async () => show(await api("GET", "/api/state")));
+let reading = null;
+let again = false;
+
+/** Read the state and show it; one reading at a time, so that none shows what is older. */
+function refresh() {
+  again = true;
+  reading ??= attempt(async () => {
+    while (again) {
+      again = false;
+      show(await api("GET", "/api/state"));
+    }
+  }).finally(() => { reading = null; });
+  return reading;
 }
 
 let wanted = null;
@@ -108,8 +119,9 @@ function showBoxes() {
   const { boxes } = state.choices;
   for (const input of document.querySelectorAll("input[name=boxes]")) input.checked = input.value === boxes;
   at("label").parentElement.hidden = boxes !== "labels";
-  at("label").textContent = state.detector ? "Draw more boxes" : "Draw boxes";
-  const known = state.detector ? "the detector is trained" : "";
+  at("label").textContent = state.detector ? "Draw more boxes" : state.drawn ? "Go on, and train the detector" : "Draw boxes";
+  const drawn = state.drawn ? count(state.drawn, "labelled frame") : "";
+  const known = [drawn, state.detector ? "the detector is trained" : ""].filter(Boolean).join(" · ");
   status("boxes", boxes === "labels" ? known : "what moves and changes");
 }
 
@@ -176,13 +188,15 @@ function outcome(found) {
   ];
   if (notes.length) made.push(element("ul", { class: "advice" }, ...notes.map((text) => element("li", {}, plain(text)))));
   const missed = found.sides.some((side) => side.finding !== "found");
+  const row = element("p", { class: "row" });
   if (missed && state.choices.boxes === "motion") {
-    made.push(element("p", {}, element("button", { type: "button", class: "quiet", onclick: () => {
-      send("choices", { boxes: "labels" });
+    row.append(element("button", { type: "button", class: "quiet", onclick: async () => {
+      await send("choices", { boxes: "labels" });
       at("step-boxes").scrollIntoView();
-    } }, "Draw boxes after all")));
+    } }, "Draw boxes after all"));
   }
-  if (found.report) made.push(element("p", {}, element("a", { href: "/report", target: "_blank", rel: "noopener" }, "Open the report")));
+  if (found.report) row.append(element("a", { class: "quiet", href: "/report", target: "_blank", rel: "noopener" }, "Open the report"));
+  made.push(row);
   return made;
 }
 
@@ -190,7 +204,9 @@ function showReview() {
   const { found } = state;
   const link = at("review");
   link.toggleAttribute("aria-disabled", !found);
-  status("review", found?.corrected ? `${count(found.corrected, "clip")} corrected` : "");
+  link.textContent = found?.unwritten ? "Finish the review" : "Review the clips";
+  if (found?.unwritten) status("review", "corrections are not in the result yet: press Finish in the review");
+  else status("review", found?.corrected ? `${count(found.corrected, "clip")} corrected` : "");
 }
 
 function showExports() {
@@ -204,7 +220,8 @@ function showExports() {
   }));
   at("export-all").disabled = !state.found;
   const written = state.exports.filter((each) => each.folder).length;
-  status("export", written ? `${written} of ${state.exports.length} formats written` : "");
+  if (state.found?.unwritten) status("export", "finish the review first, or they are without your corrections");
+  else status("export", written ? `${written} of ${state.exports.length} formats written` : "");
 }
 
 /** Mark steps as done, current or later; the current one has the prominent button. */
@@ -216,16 +233,17 @@ function showSteps() {
     names: Boolean(choices.object),
     boxes: choices.boxes === "motion" || state.detector,
     discover: Boolean(found) && !state.outdated && !running && state.job.state === "done",
-    review: Boolean(found?.corrected),
+    review: Boolean(found?.corrected) && !found.unwritten,
     export: state.exports.some((each) => each.folder),
   };
-  const current = Object.keys(done).find((name) => !done[name]) || "export";
   const order = Object.keys(done);
+  const current = order.find((name) => !done[name]) ?? null;
+  const next = current === null ? order.length : order.indexOf(current);
   for (const name of order) {
     const step = at(`step-${name}`);
     step.classList.toggle("done", done[name]);
     step.classList.toggle("current", name === current);
-    step.classList.toggle("later", !done[name] && order.indexOf(name) > order.indexOf(current) && !(found && order.indexOf(name) > 3));
+    step.classList.toggle("later", !done[name] && order.indexOf(name) > next && !(found && order.indexOf(name) > 3));
     if (name === current) step.setAttribute("aria-current", "step");
     else step.removeAttribute("aria-current");
   }
@@ -249,7 +267,8 @@ function command() {
 // --- what the user does ---------------------------------------------------------------------------
 
 async function send(path, body) {
-  return attempt(async () => show(await api("POST", `/api/${path}`, body)));
+  await attempt(() => api("POST", `/api/${path}`, body));
+  await refresh();
 }
 
 async function removeVideo(video) {

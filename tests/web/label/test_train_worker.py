@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from objectstates.detect import fewshot
+from objectstates.web.label.train_worker import labels_digest, serve
+from tests.web.label.people import labelled
+
+
+def test_training_tells_its_progress_the_detector_and_the_recall(tmp_path: Path):
+    path, out = labelled(tmp_path / "labels.json", 6), tmp_path / "d.npz"
+    told: list[dict[str, Any]] = []
+    serve({"id": 7, "labels": str(path), "out": str(out), "final": False}, told.append)
+    assert {answer["id"] for answer in told} == {7}
+    kinds = list(dict.fromkeys(answer["kind"] for answer in told))
+    assert kinds == ["progress", "trained", "recall"]
+    assert fewshot.load(out).object == "drawer"
+    last = told[-1]
+    assert last["recall"]["objects"] == 6
+    assert last["recall"]["recall"] >= 0.5
+    assert last["counts"]["boxes"] == last["counts"]["videos"] == 6
+    assert last["digest"] == labels_digest(path)
+
+
+def test_what_cannot_be_trained_on_is_told(tmp_path: Path):
+    told: list[dict[str, Any]] = []
+    path = labelled(tmp_path / "labels.json", 2)
+    serve({"id": 1, "labels": str(path), "out": "x", "final": True}, told.append)
+    (answer,) = told
+    assert answer["kind"] == "failed"
+    assert "label at least 4" in answer["error"]
+
+
+def test_the_process_ends_with_its_stdin():
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "objectstates.web.label.train_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(60) == 0
+    assert process.stdout is not None
+    process.stdout.close()
