@@ -6,6 +6,7 @@ import http.cookiejar
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from objectstates.cli.label import next_command
 
 ROOT = Path(__file__).parents[2]
 CLIPS = ROOT / "src" / "objectstates" / "demo"
@@ -86,6 +89,14 @@ def test_a_killed_server_loses_nothing_and_a_second_one_says_so(open_page, run, 
     page.process.send_signal(signal.SIGINT)
     _, err = page.process.communicate(timeout=60)
     assert (page.process.returncode, err) == (0, "")
+
+
+def test_the_command_to_go_on_with_has_all_words():
+    found = next_command([Path("my videos")], "drawer", Path("labels-drawer/drawer.npz"))
+    assert shlex.split(found) == [
+        "objectstates", "discover", "my videos", "--object", "drawer",
+        "--detector", "fewshot:labels-drawer/drawer.npz", "--out", "found-drawer",
+    ]  # fmt: skip
 
 
 def test_mistakes_are_one_line(run, tmp_path):

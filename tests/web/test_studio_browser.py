@@ -101,6 +101,18 @@ class Page:
         script = "const done = arguments[1]; fetch(arguments[0]).then((r) => r.json()).then(done)"
         return self.driver.execute_async_script(script, path)
 
+    def check_log(self) -> None:
+        found = self.driver.get_log("browser")
+        assert [entry for entry in found if entry["level"] == "SEVERE"] == []
+
+    def reopen(self, server: Server, path: str = "/") -> None:
+        """Kill the server, start it again, and open the page anew."""
+        self.check_log()
+        server.restart()
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")  # requests to the dead server failed
+        self.driver.get(server.address.replace("/?", f"{path}?"))
+
     def wait(self, condition: Callable[[], object]) -> None:
         end, problem = time.monotonic() + PATIENCE, ""
         while time.monotonic() < end:
@@ -110,7 +122,6 @@ class Page:
             except Exception as error:  # what is shown is being replaced
                 problem = str(error)
             time.sleep(0.1)
-        self.driver.save_screenshot("/tmp/studio-failed.png")
         raise AssertionError(f"{self.driver.current_url}: {problem or self.text('body')}")
 
 
@@ -127,13 +138,8 @@ def quiet_browser() -> Iterator[Page]:
     with chromium.browser() as driver:
         page = Page(driver)
         yield page
-        errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
-        # While the server is down, requests fail: that is the test's doing.
-        assert [e for e in errors if "ERR_CONNECTION_REFUSED" not in e["message"]
-                and "ERR_EMPTY_RESPONSE" not in e["message"]
-                and "ERR_INCOMPLETE_CHUNKED" not in e["message"]
-                and "ERR_CONNECTION_RESET" not in e["message"]] == []  # fmt: skip
-        inside = ("data:", "blob:", "chrome:")
+        page.check_log()
+        inside = ("data:", "blob:", "chrome:", "about:")
         asked = [url for url in chromium.requests(driver) if not url.startswith(inside)]
         assert asked
         assert [url for url in asked if not re.match(r"http://127\.0\.0\.1:\d+/", url)] == []
@@ -180,8 +186,7 @@ def draw_boxes(page: Page, server: Server) -> None:
     page.wait(lambda: page.find("#overlay").is_displayed())
     for number in range(BOXES):
         if number == BOXES // 2:
-            server.restart()
-            page.driver.get(server.address.replace("/?", "/label/?"))
+            page.reopen(server, "/label/")
             page.wait(lambda: page.text("#boxes") == str(BOXES // 2))
         draw_next(page, number + 1)
     page.click("#finish")
@@ -220,8 +225,7 @@ def discover(page: Page, server: Server) -> None:
     page.wait(lambda: "current" in str(page.find("#step-discover").get_attribute("class")))
     page.click("#discover")
     page.wait(lambda: page.ask("/api/state")["progress"]["done"] >= 1)
-    server.restart()
-    page.driver.get(server.address)
+    page.reopen(server)
     page.wait(lambda: page.text("#discover") == "Continue")
     page.click("#discover")
     page.wait(lambda: page.find("#progress").is_displayed())
@@ -234,8 +238,7 @@ def review(page: Page, server: Server, project: Path) -> None:
     page.click("#confirm")
     page.wait(lambda: len(page.ask("api/state")["clips"]) == len(CLIPS))
     page.wait(lambda: page.ask("api/state")["corrections"] == 1)
-    server.restart()
-    page.driver.get(server.address.replace("/?", "/review/?"))
+    page.reopen(server, "/review/")
     page.wait(lambda: page.ask("/review/api/state")["corrections"] == 1)
     first = page.text("#clip-name")
     page.click("#following")

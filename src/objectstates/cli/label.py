@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,8 @@ from objectstates.cli.options import flag
 from objectstates.cli.output import printable
 
 if TYPE_CHECKING:
-    from objectstates.video.clip_list import ClipSpan
+    from objectstates.web.events import EventStream
+    from objectstates.web.label.session import LabelSession
 
 
 def label(
@@ -35,52 +36,49 @@ def label(
     from objectstates.base.storage import make_folder
     from objectstates.export.names import safe_name
     from objectstates.video.clip_list import find_clips
+    from objectstates.web.events import EventStream
     from objectstates.web.folder_lock import FolderLock
+    from objectstates.web.label.session import LabelSession
 
-    clips = find_clips(videos)
+    clips, events = find_clips(videos), EventStream()
     named = Path(f"labels-{safe_name(object_name)}") if out is None else out
     folder = make_folder(named, "out")
     with FolderLock(folder):
         print(f"{len(clips)} clips; labels are saved in {printable(str(folder))}")
-        go_on = partial(next_command, [str(path) for path in videos], object_name)
-        command = _serve(clips, object_name, folder, go_on, port, open_page)
-    if command is not None:
-        print(f"go on with\n  {printable(command)}")
+        session = LabelSession(
+            clips,
+            object_name,
+            folder,
+            next_command=partial(next_command, videos, object_name.strip()),
+            publish=events.publish,
+        )
+        _serve(session, events, port, open_page)
+    finished = session.state()["finished"]
+    if finished is not None:
+        print(f"go on with\n  {printable(finished['command'])}")
 
 
-def next_command(videos: Sequence[str], object_name: str, detector: Path) -> str:
-    """The command that uses the detector."""
+def next_command(videos: Sequence[Path], object_name: str, detector: Path) -> str:
+    """The command that uses a detector."""
     from objectstates.export.names import safe_name
 
-    words = ["objectstates", "discover", *videos, "--object", object_name]
+    words = ["objectstates", "discover", *map(str, videos), "--object", object_name]
     words += ["--detector", f"fewshot:{detector}"]
     return shlex.join([*words, "--out", f"found-{safe_name(object_name)}"])
 
 
-def _serve(
-    clips: list[ClipSpan],
-    object_name: str,
-    folder: Path,
-    go_on: Callable[[Path], str],
-    port: int,
-    shown: bool,
-) -> str | None:
-    """Serve the page until Ctrl-C; the command to go on with, if a detector was trained."""
+def _serve(session: LabelSession, events: EventStream, port: int, open_page: bool) -> None:
+    """Serve the page until Ctrl-C."""
     from starlette.routing import Mount
 
     from objectstates.web import server
-    from objectstates.web.events import EventStream
     from objectstates.web.label.routes import label_routes
-    from objectstates.web.label.session import LabelSession
 
-    events, token = EventStream(), server.new_token()
-    session = LabelSession(clips, object_name, folder, next_command=go_on, publish=events.publish)
     session.start()
     try:
+        token = server.new_token()
         routes = [Mount("/label", routes=label_routes(session))]
         app = server.create_app(routes, token=token, events=events)
-        server.run(app, token=token, open_browser=shown, path="/label/", port=port)
+        server.run(app, token=token, open_browser=open_page, path="/label/", port=port)
     finally:
         session.close()
-    finished = session.state()["finished"]
-    return None if finished is None else str(finished["command"])

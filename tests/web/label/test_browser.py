@@ -92,7 +92,7 @@ def page(driver: Any, tmp_path: Path) -> Iterator[Opened]:
         demo_clips(6),
         "drawer",
         folder,
-        next_command=partial(next_command, ["my_videos"], "drawer"),
+        next_command=partial(next_command, [Path("my_videos")], "drawer"),
         publish=events.publish,
     )
     session.start()

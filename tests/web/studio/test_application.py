@@ -12,6 +12,7 @@ from objectstates.web.studio.application import SubPage, create_studio
 from objectstates.web.studio.project import Project
 from objectstates.web.studio.session import StudioSession
 from tests.web.serving import TOKEN, serving, serving_routes
+from tests.web.studio.demo_clips import DEMO
 
 
 class Numbered:
@@ -65,3 +66,22 @@ def test_pages_without_anything_to_show_lead_back(tmp_path) -> None:
         for path in ("/review/", "/label/"):
             answer = ask("GET", path)
             assert (answer.status, answer.headers["location"][:1]) == (303, "/")
+
+
+def test_the_labelling_page_is_of_the_projects_clips(tmp_path) -> None:
+    session = StudioSession(Project(tmp_path / "project"), EventStream())
+    session.add_folder(str(DEMO))
+    session.choose({"object": "drawer"})
+    with serving(create_studio(session, token=TOKEN)) as ask:
+        assert b"label.js" in ask("GET", "/label/").body
+        state = ask("GET", "/label/api/state").json
+        assert [clip["id"] for clip in state["clips"]] == [span.id for span in session.clips()]
+        assert state["folder"] == str(session.project.labels)
+        frame = ask("POST", "/label/api/frame", json={"clip": "drawer_06", "time": 1.0}).json
+        box = {"box": [20, 20, 60, 60], "how": "drawn"}
+        body = {"clip": "drawer_06", "time": frame["time"], "boxes": [box]}
+        assert ask("POST", "/label/api/label", json=body).json["labelled"]
+        assert ask("GET", "/api/state").json["drawn"] == 1
+        session.choose({"object": "robot"})  # another object has labels of its own
+        assert ask("GET", "/label/api/state").json["frames"] == []
+        assert ask("GET", "/api/state").json["drawn"] == 0

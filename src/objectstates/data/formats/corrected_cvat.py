@@ -42,8 +42,8 @@ def corrections_from_cvat(text: str, file: str) -> tuple[Correction, ...]:
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         what = f"{problem} is missing" if isinstance(problem, KeyError) else str(problem)
         raise CorrectionError(
-            f"{file}: {what}; corrections are read from what `objectstates export --format cvat` "
-            "wrote and CVAT exported again as «CVAT for video 1.1»"
+            f"{file}: {what}; corrections are read from our own export for CVAT, after CVAT "
+            "exported it again as «CVAT for video 1.1»"
         ) from problem
 
 

@@ -32,8 +32,8 @@ def corrections_from_labelstudio(text: str, file: str) -> tuple[Correction, ...]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, IndexError) as problem:
         what = f"{problem} is missing" if isinstance(problem, KeyError) else str(problem)
         raise CorrectionError(
-            f"{file}: {what}; corrections are read from what `objectstates export --format "
-            "labelstudio` wrote and Label Studio exported again as JSON (not JSON-MIN)"
+            f"{file}: {what}; corrections are read from our own export for Label Studio, after it "
+            "exported it again as JSON (not JSON-MIN)"
         ) from problem
 
 

@@ -66,7 +66,7 @@ class LabelSession:
     """Labels of one kind of object in some clips.
 
     folder : gets ``labels.json``, ``proposals.npz``, ``training.json`` and at the end the detector.
-    next_command : the command with which to use a detector, from the detector's file.
+    next_command : given the detector, the command to go on with, which the page shows.
     publish : called with the kind and the data of an event, from any thread.
     """
 
@@ -166,7 +166,7 @@ class LabelSession:
         return {
             **final,
             "path": str(self.detector_path),
-            "command": self._next_command(self.detector_path) if self._next_command else "",
+            "command": "" if self._next_command is None else self._next_command(self.detector_path),
             "outdated": final.get("digest") != self._digest(),
         }
 

@@ -295,7 +295,13 @@ $("note").addEventListener("change", saveNote);
 addEventListener("pagehide", saveNote);
 for (const id of ["search", "filter", "order"]) $(id).addEventListener("input", () => list.show());
 
-listen("review.answers", refresh);
+listen("review.answers", ({ phase }) => {
+  if (phase !== "refitting" && phase !== "judging") refresh();
+  else if (model.state) { // nothing but this has changed
+    model.state.phase = phase;
+    showStatus();
+  }
+});
 listen("review.changed", refresh);
 listen("review.finish", refresh);
 listen("hello", refresh);
