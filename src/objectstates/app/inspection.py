@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +16,7 @@ from objectstates.discovery.preflight import warnings_about
 from objectstates.evaluation import evaluate
 from objectstates.evaluation.baselines import compare_with_baselines
 from objectstates.report.clip_view import ClipView, view_clips
+from objectstates.robots.lerobot_dataset import LeRobotDataset
 
 VERDICT_KEYS = ("verdict", "advice")
 """Of `describe_result`: what the terminal shows in sentences instead."""
@@ -42,6 +44,30 @@ def describe_corpus(corpus: Corpus) -> dict[str, Any]:
             for clip in constraints.infeasible_clips(corpus, action, state)
         ],
         "missing": _missing(corpus),
+    }
+
+
+def describe_dataset(dataset: LeRobotDataset) -> dict[str, Any]:
+    """Version, cameras, signals, tasks with their numbers of episodes, and what is missing."""
+    episodes = dataset.episodes
+    counts = Counter(task for episode in episodes for task in episode.tasks)
+    named = dict.fromkeys([*dataset.tasks.values(), *counts])
+    lengths = [episode.length / dataset.fps for episode in episodes if episode.length]
+    videos = [video.path for episode in episodes for video in episode.videos.values()]
+    files = [*dict.fromkeys(videos), *dict.fromkeys(episode.record for episode in episodes)]
+    numbers = [episode.index for episode in episodes]
+    return {
+        "kind": f"LeRobot dataset {dataset.version}",
+        "robot": dataset.robot,
+        "fps": dataset.fps,
+        "cameras": list(dataset.cameras),
+        **({"stored_as_images": list(dataset.pictures)} if dataset.pictures else {}),
+        "signals": {key: size for key, size in dataset.signals.items()},
+        "episodes": len(episodes),
+        "tasks": {task: counts[task] for task in named},
+        **({"episode_seconds": _range(np.array(lengths))} if lengths else {}),
+        "missing_episodes": sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers)),
+        "missing_files": [str(path) for path in files if not path.exists()],
     }
 
 
@@ -112,6 +138,7 @@ def describe_clips(result: Result) -> list[dict[str, Any]]:
             **{f"state_{k}": [(s.start, s.end) for s in clip.state_segments(k)] for k in (1, 2)},
             "confidence": clip.confidence,
             **_chances(clip),
+            **_in_episode(clip),
         }
         for clip in view_clips(result)
         for action in (clip.action,)
@@ -126,6 +153,15 @@ def _chances(clip: ClipView) -> dict[str, float | None]:
         name: None if np.isnan(chance) else chance
         for name, chance in zip(CONFIDENCES, clip.confidences, strict=True)
     }
+
+
+def _in_episode(clip: ClipView) -> dict[str, Any]:
+    """The episode of a robot dataset, and the action's time in seconds of it."""
+    episode, action = clip.episode, clip.action
+    if episode is None:
+        return {}
+    time = None if action is None else episode.seconds(action.time)
+    return {"episode": episode.index, "action_time_in_episode": time}
 
 
 def _missing(corpus: Corpus) -> list[str]:

@@ -52,7 +52,14 @@ class MotionDetector:
 
     def for_clip(self, clip: ClipSpan, video: VideoInfo) -> ClipProposals:
         """The detector of a clip, which reads it once when it first detects."""
-        read = partial(clip_change, clip.video, clip.start, clip.end, image_fps=video.fps)
+        read = partial(
+            clip_change,
+            clip.video,
+            clip.start,
+            clip.end,
+            image_fps=video.fps,
+            origin=clip.origin,
+        )
         return ClipProposals(read, self.boxes)
 
     def detect(self, _frames: Sequence[Frame]) -> list[Detections]:
@@ -100,7 +107,8 @@ class ClipProposals(FrameDetector):
 
     def _detect(self, frame: Frame) -> Detections:
         change = self._change
-        nearest = int(np.abs(change.times - frame.time).argmin())
+        # rounded, so that a tie does not depend on where in a file the clip is
+        nearest = int(np.abs(change.times - frame.time).round(6).argmin())
         if not change.shown[nearest]:  # another shot, of another place
             return Detections.none()
         boxes, scores = self._best(frame.time)

@@ -86,7 +86,9 @@ class FileTemplates:
         prefix of their keys.
         """
         short = camera.removeprefix(PREFIX)
-        named = [self._video(key, numbers) for key in dict.fromkeys((camera, short, PREFIX + short))]
+        named = [
+            self._video(key, numbers) for key in dict.fromkeys((camera, short, PREFIX + short))
+        ]
         for path in named:
             for candidate in (path, _renamed(path)):
                 if (self.root / candidate).exists():

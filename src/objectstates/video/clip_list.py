@@ -35,12 +35,12 @@ class ClipSpan:
     episode: RecordedEpisode | None = None
 
     @property
-    def origin(self) -> float:
-        """Seconds of the video from which frames are sampled at a regular rate.
+    def origin(self) -> float | None:
+        """Seconds of the video at which an episode starts; None for other clips.
 
-        The start of an episode, so that its frames do not depend on the file that it is in.
+        From there frames are sampled, so that they do not depend on the file that it is in.
         """
-        return 0.0 if self.episode is None else self.episode.span.start
+        return None if self.episode is None else self.episode.span.start
 
 
 @dataclass(frozen=True, slots=True)
