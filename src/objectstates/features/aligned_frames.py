@@ -63,7 +63,8 @@ def read_aligned(
 ) -> list[AlignedFrames]:
     """Read ``[start, end)`` seconds of a video, and align the frames of each shot.
 
-    origin : see `read_frames`.
+    origin : see `read_frames`; times are then seconds from there, rounded, so that they do not
+        depend on the place of an episode in its file.
     """
     info = probe(path, image_fps=image_fps)
     seconds = max((end or info.duration) - (start or 0.0), 1e-3)
@@ -75,14 +76,15 @@ def read_aligned(
     ) as reading:
         frames = list(reading)
     times, scale = np.array([frame.time for frame in frames]), frames[0].scale[0]
+    if origin is not None:
+        times = np.round(times - origin, 9)
     images = [frame.image for frame in frames]
     del frames
     period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
     edges = [0, *find_cuts(images), len(images)]
-    ticks = times - (origin or 0.0)
     shots = []
     for first, last in itertools.pairwise(edges):
-        cameras = _cameras(images[first:last], ticks[first:last])
+        cameras = _cameras(images[first:last], times[first:last])
         shots.append(_align(images, times, period, scale, cameras, first))
     return shots
 

@@ -96,7 +96,8 @@ def clip_change(
 ) -> ClipChange:
     """Read the frames of ``[start, end)`` seconds of a video, and find what changes for good.
 
-    image_fps : frame rate of a folder of images. ``origin`` : see `read_frames`.
+    image_fps : frame rate of a folder of images.
+    origin : see `read_aligned`: all times are then seconds from there.
     """
     fps = image_fps if Path(path).is_dir() else 0.0
     return _last_change(str(path), _modified(Path(path)), start, end, fps, origin)

@@ -185,7 +185,7 @@ def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> 
     profile = profile_of(change)
     return replace(
         observation,
-        change_time=np.array([profile.start, profile.step, profile.scale]),
+        change_time=np.array([profile.start + (clip.origin or 0.0), profile.step, profile.scale]),
         change_curve=profile.curve,
         change_where=profile.where,
     )
