@@ -120,15 +120,16 @@ def features(cameras: Sequence[str]) -> dict[str, Any]:
         "observation.state": signal,
         "action": signal,
         # a codec that is not the videos': readers must not believe it
-        **{camera: {**video, "info": {"video.codec": "av1", "video.fps": FPS}} for camera in cameras},
+        **{
+            camera: {**video, "info": {"video.codec": "av1", "video.fps": FPS}}
+            for camera in cameras
+        },
         "timestamp": {"dtype": "float32", "shape": [1], "names": None},
         **{name: {"dtype": "int64", "shape": [1], "names": None} for name in numbers},
     }
 
 
-def record(
-    state: npt.NDArray[np.float32], index: int, before: int, task: int
-) -> pa.Table:
+def record(state: npt.NDArray[np.float32], index: int, before: int, task: int) -> pa.Table:
     """The rows of an episode; commands are the states of the next frame."""
     count = len(state)
     command = np.vstack([state[1:], state[-1:]])

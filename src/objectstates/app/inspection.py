@@ -62,7 +62,7 @@ def describe_dataset(dataset: LeRobotDataset) -> dict[str, Any]:
         "fps": dataset.fps,
         "cameras": list(dataset.cameras),
         **({"stored_as_images": list(dataset.pictures)} if dataset.pictures else {}),
-        "signals": {key: size for key, size in dataset.signals.items()},
+        "signals": dict(dataset.signals),
         "episodes": len(episodes),
         "tasks": {task: counts[task] for task in named},
         **({"episode_seconds": _range(np.array(lengths))} if lengths else {}),

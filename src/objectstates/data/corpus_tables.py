@@ -168,8 +168,8 @@ def _validate_changes(corpus: CorpusTables) -> None:
 def _validate_episodes(corpus: CorpusTables) -> None:
     if len(corpus.episodes) != len(corpus):
         raise CorpusError(
-            f"`episodes` has {len(corpus.episodes)} episodes for {len(corpus)} clips: there must be "
-            "one (or None) per clip"
+            f"`episodes` has {len(corpus.episodes)} episodes for {len(corpus)} clips: there must "
+            "be one (or None) per clip"
         )
     for clip_id, episode in zip(corpus.clip_ids, corpus.episodes, strict=True):
         if episode is not None and (episode.index < 0 or not np.isfinite(episode.start)):

@@ -178,6 +178,7 @@ def ingest(
         return Corpus.load(Path(folder) / "corpus"), report
 
 
+# long: most of it declares and documents the parameters
 def ingest_to(
     path: Path,
     clips: Sequence[ClipSpan],

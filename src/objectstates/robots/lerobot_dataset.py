@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ class LeRobotDataset:
             have = [episode.index for episode in self.episodes]
             has = f"episodes {min(have)} to {max(have)}" if have else "no episodes"
             raise SettingError(
-                f"`episodes`, `task`: nothing is left of {self.root}, which has {has}: choose others"
+                f"`episodes`, `task`: none is left of {self.root}, which has {has}: choose others"
             )
         return replace(self, episodes=tuple(chosen))
 
@@ -238,8 +239,8 @@ def _episodes_v3(root: Path, templates: FileTemplates, cameras: Sequence[str]) -
                 videos = {camera: _video_v3(templates, camera, row) for camera in cameras}
             except (KeyError, TypeError) as problem:
                 raise DatasetError(
-                    f"{path}: column {problem} is missing or has no value, as a v3.0 dataset needs: "
-                    "copy the dataset again"
+                    f"{path}: column {problem} is missing or has no value, as a v3.0 dataset "
+                    "needs: copy the dataset again"
                 ) from None
             length = int(row.get("length") or 0)
             episodes.append(Episode(index, length, _tasks(row.get("tasks")), record, videos))
@@ -279,8 +280,8 @@ def _component_names(feature: dict[str, Any], size: int) -> tuple[str, ...]:
     """Names of a feature's components: a list, a list in a list, or lists in an object."""
     names: Any = feature.get("names")
     if isinstance(names, dict):
-        lists = [x if isinstance(x, list) else [] for x in names.values()]
-        names = sum(lists, []) or list(names)
+        lists = [x for x in names.values() if isinstance(x, list)]
+        names = list(chain(*lists)) or list(names)
     while isinstance(names, list) and len(names) == 1 and isinstance(names[0], list):
         names = names[0]
     if isinstance(names, list) and len(names) == size:

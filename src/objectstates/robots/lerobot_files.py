@@ -30,6 +30,7 @@ def is_dataset(path: str | Path) -> bool:
 
 
 def read_json(path: Path) -> Any:
+    """The content of a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as problem:
@@ -149,7 +150,7 @@ def major_version(root: Path, text: Any) -> int:
     match = re.fullmatch(r"v?(\d+)\.(\d+)(\.\d+)?", str(text))
     if match is None or int(match[1]) not in (2, 3):
         raise DatasetError(
-            f"{root / INFO}: the dataset has version {text!r}, but v2.0, v2.1 and v3.0 can be read: "
-            "convert it with the scripts of the lerobot package"
+            f"{root / INFO}: the dataset has version {text!r}, but v2.0, v2.1 and v3.0 can be "
+            "read: convert it with the scripts of the lerobot package"
         )
     return int(match[1])
