@@ -244,13 +244,12 @@ def join_videos(videos: Sequence[Path], path: Path) -> list[tuple[float, float]]
                 stream = container.streams.video[0]
                 out = out or joined.add_stream_from_template(stream)
                 out.time_base = stream.time_base
-                first, end = None, offset
                 packets = [p for p in container.demux(stream) if p.pts is not None]
-                first = min(packet.pts for packet in packets)
+                first, end = min(p.pts or 0 for p in packets), offset
                 for packet in packets:
-                    packet.pts += offset - first
-                    packet.dts = (packet.dts or 0) + offset - first
-                    end = max(end, packet.pts + (packet.duration or 0))
+                    pts = (packet.pts or 0) + offset - first
+                    packet.pts, packet.dts = pts, (packet.dts or 0) + offset - first
+                    end = max(end, pts + (packet.duration or 0))
                     packet.stream = out
                     joined.mux(packet)
                 base = float(stream.time_base or 0)

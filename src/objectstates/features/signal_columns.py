@@ -66,8 +66,8 @@ class SignalScale:
         """What `arrays` returned, or None if a corpus has none."""
         if "signal_low" not in arrays:
             return None
-        found = {name: arrays[f"signal_{name}"] for name in _NAMES}
-        return cls(**{**found, "factor": float(found["factor"])})
+        *columns, factor = (arrays[f"signal_{name}"] for name in _NAMES)
+        return cls(*columns, factor=float(factor))
 
 
 def learn_scale(

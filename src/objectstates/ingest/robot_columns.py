@@ -56,7 +56,7 @@ def aligned_view(part: StoredObservation, view: StoredObservation, rows: Floats3
         for observed in (part, view)
     )
     nearest = np.searchsorted(others[:, 1], chunks.mean(axis=1), side="right")
-    return rows[np.minimum(nearest, len(rows) - 1)]
+    return np.asarray(rows[np.minimum(nearest, len(rows) - 1)])
 
 
 class SignalColumns:

@@ -59,7 +59,7 @@ def gripper_components(dataset: LeRobotDataset, keys: tuple[str, ...]) -> npt.ND
 
 def read_signals(episode: RecordedEpisode, keys: tuple[str, ...]) -> EpisodeSignals:
     """Read the rows of an episode; rows that are not finite, or out of order, are an error."""
-    table = _columns(episode.record, keys)
+    table = _columns(episode.record, _modified(episode.record), keys)
     mine = table.filter(pc.equal(table["episode_index"], episode.span.index))
     place = f"{episode.record}, episode {episode.span.index}"
     if not mine.num_rows:
@@ -74,8 +74,16 @@ def read_signals(episode: RecordedEpisode, keys: tuple[str, ...]) -> EpisodeSign
 
 
 @lru_cache(maxsize=2)  # a v3.0 file holds many episodes, which are asked for one after another
-def _columns(path: Path, keys: tuple[str, ...]) -> pa.Table:
+def _columns(path: Path, _modified: int, keys: tuple[str, ...]) -> pa.Table:
     return read_parquet(path, ["timestamp", "episode_index", *keys])
+
+
+def _modified(path: Path) -> int:
+    """When a file was last written, in nanoseconds; 0 if it is missing, as reading reports."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _matrix(column: pa.ChunkedArray, place: str) -> Floats:
