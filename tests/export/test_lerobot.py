@@ -30,7 +30,7 @@ def v3(v2, tmp_path_factory):
 
 
 @pytest.fixture(params=["v2.1", "v3.0"])
-def root(request, v2, v3) -> Path:
+def root(request, v2, v3):
     return v2 if request.param == "v2.1" else v3
 
 
@@ -84,7 +84,7 @@ def test_the_language_column_is_the_same_on_all_frames(root, tmp_path):
             said = table["language_persistent"].to_pylist()
             assert all(rows == said[0] for rows in said)
             assert [row["content"] for row in said[0]] == WORDS
-            times = np.float32([row["timestamp"] for row in said[0]])
+            times = np.array([row["timestamp"] for row in said[0]], np.float32)
             assert np.isin(times, table["timestamp"].to_numpy()).all()  # to the bit
             assert {row["camera"] for row in said[0]} == {None}
         episodes = {e.index for e in read_dataset(copy).episodes if e.record == path}

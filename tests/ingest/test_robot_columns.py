@@ -26,7 +26,8 @@ def v3(v2, tmp_path_factory):
     return convert_to_v3(v2, tmp_path_factory.mktemp("v3") / "set", per_file=2)
 
 
-def corpus_of(root, camera="front", like=None, **settings):
+def corpus_of(root, camera="front", like=None, signals="auto", **settings):
+    settings["signals"] = signals
     clips = find_dataset_clips([root], camera=camera)
     return ingest(clips, IngestSettings(**settings), cache=cache_folder() / "ingest", like=like)
 
@@ -34,7 +35,7 @@ def corpus_of(root, camera="front", like=None, **settings):
 def relative(corpus: Corpus, column: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Times of rows in seconds of their episodes."""
     starts = [episode.start for episode in corpus.episodes if episode is not None]
-    return column - np.repeat(starts, np.diff(offsets))
+    return np.asarray(column - np.repeat(starts, np.diff(offsets)))
 
 
 def test_both_versions_give_the_same_corpus(v2, v3):
@@ -46,8 +47,9 @@ def test_both_versions_give_the_same_corpus(v2, v3):
         one, other = getattr(a, name), getattr(b, name)
         assert np.array_equal(one.offsets, other.offsets)
         for column in ("start", "end", "time"):
-            times = [relative(c, getattr(t, column), t.offsets) for c, t in ((a, one), (b, other))]
-            assert np.allclose(*times, atol=1e-9)
+            first = relative(a, getattr(one, column), one.offsets)
+            second = relative(b, getattr(other, column), other.offsets)
+            assert np.allclose(first, second, atol=1e-9)
         assert np.allclose(one.features, other.features, atol=1e-6)
     assert np.allclose(a.tracklets.boxes[:, 1:], b.tracklets.boxes[:, 1:], atol=1e-6)
     for one, other in zip(a.changes, b.changes, strict=True):
@@ -88,7 +90,9 @@ def test_signals_are_columns_of_chunks(v2):
 def test_new_episodes_are_scaled_as_those_of_a_model(v2, v3):
     model = corpus_of(v2)[0]
     clips = find_dataset_clips([v3], camera="front", episodes="1")
-    new, _ = ingest(clips, IngestSettings(), cache=cache_folder() / "ingest", like=model)
+    new, _ = ingest(
+        clips, IngestSettings(signals="auto"), cache=cache_folder() / "ingest", like=model
+    )
     assert np.allclose(new.chunks.features, model.select([1]).chunks.features, atol=1e-6)
 
 

@@ -61,10 +61,10 @@ def ingest(
     signals: Annotated[
         str,
         flag(
-            "Of a LeRobot dataset: features of the robot to use, with commas. auto: "
-            "observation.state and action. none: video only."
+            "Of a LeRobot dataset: features of the robot to use beside the video, with commas. "
+            "auto: observation.state and action."
         ),
-    ] = "auto",
+    ] = "none",
     like: Annotated[Path | None, flag("Take all settings and codebooks from this corpus.")] = None,
     threshold: Annotated[float, flag("Drop detections below this score.")] = DETECTION_THRESHOLD,
     appearance: Annotated[str, flag("Backbone: lite0, resnet50, or hf:MODEL.")] = "lite0",

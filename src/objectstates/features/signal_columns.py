@@ -66,8 +66,8 @@ class SignalScale:
         """What `arrays` returned, or None if a corpus has none."""
         if "signal_low" not in arrays:
             return None
-        *columns, factor = (arrays[f"signal_{name}"] for name in _NAMES)
-        return cls(*columns, factor=float(factor))
+        low, high, speed, gripper, centre, factor = (arrays[f"signal_{name}"] for name in _NAMES)
+        return cls(low, high, speed, gripper, centre, float(factor))
 
 
 def learn_scale(

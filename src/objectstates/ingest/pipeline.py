@@ -71,8 +71,8 @@ class IngestSettings:
     chunks : "dense" (object motion and frame appearance) or "paper" (bags of words).
     device : where torch models run.
     change_columns : add the change profile to the dense features of chunks.
-    signals : of robot datasets: add these features of the robot, such as "observation.state"; or
-        "none"; "auto" takes the states and the commands of the joints.
+    signals : of robot datasets: "none", or features of the robot to add, such as "action"; "auto"
+        takes the states and the commands of the joints.
     tracklet_seconds, chunk_seconds : lengths; "auto" chooses by the clips, see `scale_for`.
     context, max_side, image_fps : see `ObserveSettings`.
     """
@@ -83,7 +83,7 @@ class IngestSettings:
     appearance: str = "lite0"
     chunks: ChunkKind = "dense"
     change_columns: bool = True
-    signals: str = "auto"
+    signals: str = "none"
     device: str = "cpu"
     tracklet_seconds: Seconds = "auto"
     chunk_seconds: Seconds = "auto"
