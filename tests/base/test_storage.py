@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from objectstates.base.errors import ResultError
 from objectstates.base import storage
+from objectstates.base.errors import ResultError
 from objectstates.base.storage import (
     Artefact,
     exchange,
