@@ -23,6 +23,7 @@ EXAMPLES = {
         "objectstates discover my_videos/ --object drawer --detector fewshot:drawer.npz "
         "--out found",
         "objectstates discover my_videos/ --detector motion --out by_motion  # no detector at all",
+        "objectstates discover my_dataset --camera front --out by_camera  # a LeRobot dataset",
     ],
     "ingest": [
         "objectstates ingest my_videos/ --object drawer --detector fewshot:drawer.npz --out corpus",
@@ -35,7 +36,11 @@ EXAMPLES = {
         "objectstates ingest more_videos/ --like my_corpus --out more",
         "objectstates predict my_result more --out more_result",
     ],
-    "inspect": ["objectstates inspect my_corpus", "objectstates inspect my_result --json"],
+    "inspect": [
+        "objectstates inspect my_corpus",
+        "objectstates inspect my_result --json",
+        "objectstates inspect my_dataset  # a LeRobot dataset",
+    ],
     "report": ["objectstates report my_result --out report.html"],
     "export": [
         "objectstates export my_result --to csv --out tables",
@@ -52,7 +57,7 @@ EXAMPLES = {
     "detector evaluate": ["objectstates detector evaluate drawer.npz other_labels.json"],
     "config init": ["objectstates config init settings.toml"],
 }
-"""Run by a test, in a folder with my_videos, more_videos, labels, a detector, corpus and result."""
+"""Run by a test in a folder with videos, a dataset, labels, a detector, a corpus and a result."""
 
 
 def commands() -> Iterator[tuple[str, Callable[..., Any]]]:

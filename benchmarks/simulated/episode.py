@@ -29,6 +29,10 @@ DWELL_SHARE, DWELL_FRAMES = 0.5, (4, 16)  # at the first touch
 BREAK_SHARE, BREAK_FRAMES = 0.35, (5, 18)  # in mid action
 LINGER_FRAMES = (5, 30)  # when all is done; often, not always, still in touch
 
+ROBOT_NAMES = ("x", "y", "z", "gripper")
+"""Of the hand's place in metres and the opening of the gripper from 0 to 1; as commands, the
+velocity of the hand and the force that closes the gripper, all from -1 to 1."""
+
 
 @dataclass(frozen=True)
 class Episode:
@@ -37,6 +41,8 @@ class Episode:
     poses : (n, q) joint positions of the whole scene.
     values : (n, k) the state.
     touch : (n,) whether robot and object were in contact.
+    proprioception, commands : (n, 4) see `ROBOT_NAMES`: what the robot measures at a frame, and
+        what it is told there.
     action : first frame of the action, and the first frame after it.
     """
 
@@ -46,6 +52,8 @@ class Episode:
     phases: tuple[str, ...]
     pauses: tuple[tuple[str, int, int], ...]
     action: tuple[int, int]
+    proprioception: Floats
+    commands: Floats
 
 
 def record_episode(scene: Scene, rng: np.random.Generator) -> Episode:
@@ -64,6 +72,7 @@ class HandController:
         self.grip = -1.0  # open
         self.phase: str | None = None  # nothing is recorded yet
         self.log: list[tuple[Floats, Floats, bool, str]] = []
+        self.robot_log: list[tuple[Floats, Floats]] = []
         self.pauses: list[tuple[str, int, int]] = []
         self.observation: Any = None
 
@@ -102,11 +111,13 @@ class HandController:
 
     def _step(self, action: Floats) -> tuple[bool, bool]:
         """Returns whether the policy's goal is reached, and whether the object is touched."""
-        self.observation, _, _, _, info = self.env.step(np.clip(action, -1, 1).astype(np.float32))
+        command = np.clip(action, -1, 1).astype(np.float32)
+        self.observation, _, _, _, info = self.env.step(command)
         touched = self._contact()
         if self.phase is not None:
             pose, value = self.scene.data.qpos.copy(), self.scene.value()
             self.log.append((pose, value, touched, self.phase))
+            self.robot_log.append((np.array(self.observation[:4], float), command.astype(float)))
         return bool(info["success"]), touched
 
     def _contact(self) -> bool:
@@ -322,4 +333,6 @@ class HandController:
             phases,
             tuple(self.pauses),
             (first, last),
+            np.array([measured for measured, _ in self.robot_log]),
+            np.array([command for _, command in self.robot_log]),
         )

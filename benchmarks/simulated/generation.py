@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.simulated import appearance, rendering, scene, truth
-from benchmarks.simulated.episode import FPS, record_episode
+from benchmarks.simulated.episode import FPS, ROBOT_NAMES, record_episode
 from benchmarks.simulated.tasks import Manipulation, manipulation
 from objectstates.base.errors import ObjectStatesError
 from objectstates.base.storage import write_atomically
@@ -122,6 +122,11 @@ def _attempt(
             {"kind": distractor.kind, "state": distractor.state, "box_visible": seen}
             for distractor, seen in zip(stage.distractors, boxes.distractors, strict=True)
         ],
+        "robot": {
+            "names": list(ROBOT_NAMES),
+            "state": episode.proprioception.round(5).tolist(),
+            "action": episode.commands.round(5).tolist(),
+        },
         "camera": camera.facts(),
         "look": look,
     }

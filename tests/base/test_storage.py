@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from objectstates.base import storage
 from objectstates.base.errors import ResultError
-from objectstates.base.storage import Artefact, replacing, write_atomically
+from objectstates.base.storage import (
+    Artefact,
+    exchange,
+    is_running,
+    replacing,
+    write_atomically,
+)
 
 
 @pytest.mark.parametrize("content", [b"content", "content"])
@@ -83,3 +93,38 @@ def test_a_folder_with_other_files_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="something else"), artefact.writing(path):
         pass
     assert (path / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("in_one_step", [True, False])
+def test_two_folders_are_exchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_one_step: bool
+) -> None:
+    if not in_one_step:
+        monkeypatch.setattr(storage, "_exchanged", lambda first, second: False)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    exchange(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "a" / "b").exists()
+    assert (tmp_path / "b" / "a").exists()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("in_one_step", [True, False])
+def test_a_failed_exchange_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_one_step: bool
+) -> None:
+    if not in_one_step:
+        monkeypatch.setattr(storage, "_exchanged", lambda first, second: False)
+    (tmp_path / "b").mkdir()
+    with pytest.raises(FileNotFoundError):
+        exchange(tmp_path / "missing", tmp_path / "b")
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_processes_that_run_are_told_from_those_that_do_not() -> None:
+    assert is_running(os.getpid())
+    assert is_running(1)
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    assert not is_running(process.pid)

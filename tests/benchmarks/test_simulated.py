@@ -15,9 +15,14 @@ from hypothesis import strategies as st
 from benchmarks.simulated import truth
 from benchmarks.simulated.check import check_clip, problems
 from benchmarks.simulated.crops import ClipFacts, middle_hits, one_sided, read_clips, write_crops
+from benchmarks.simulated.lerobot import write_dataset
 from benchmarks.simulated.tasks import MANIPULATIONS, manipulation
 from objectstates import read_truth
-from objectstates.base.errors import SettingError, TruthError
+from objectstates.base.errors import BenchmarkError, SettingError, TruthError
+from objectstates.robots.dataset_clips import find_dataset_clips
+from objectstates.robots.signals import read_signals
+from objectstates.video.reader import read_frames
+from tests.video.videos import gray, number, write_video
 
 ROOT = Path(__file__).parents[2]
 
@@ -338,3 +343,32 @@ class TestWithTheSimulator:
         ours = scene.footprint(stage.model, stage.data, {body})
         theirs = scene.footprint(stage.model, stage.data, stage.object())
         np.testing.assert_allclose(ours, theirs, atol=2e-3)
+
+
+def test_clips_become_episodes_of_a_robot_dataset(tmp_path):
+    clips = tmp_path / "clips" / "drawer-open"
+    clips.mkdir(parents=True)
+    for name in ("a", "b"):
+        write_video(clips / f"{name}.mp4", gray(40))
+        state = np.arange(160.0).reshape(40, 4).tolist()
+        fact = {
+            "clip": name, "task": "drawer-open", "fps": 25, "n_frames": 40, "width": 64,
+            "height": 48, "states": ["closed", "open"], "action_frames": [20, 30],
+            "object": {"box": [[0, 0, 9, 9]] * 40},
+            "robot": {"names": ["x", "y", "z", "gripper"], "state": state, "action": state},
+        }  # fmt: skip
+        (clips / f"{name}.json").write_text(json.dumps(fact))
+    (clips.parent / "crops.json").write_text(json.dumps({"a": [10, 35]}))
+    out = tmp_path / "set"
+    assert write_dataset(clips, out, crops=True) == 2
+    first, second = find_dataset_clips([out])
+    frames = list(read_frames(first.video))
+    assert [number(frame) for frame in frames] == list(range(10, 35))
+    assert len(list(read_frames(second.video))) == 40
+    assert first.episode is not None
+    signals = read_signals(first.episode, ("observation.state",))
+    assert signals.values[:, 0].tolist() == [4.0 * frame for frame in range(10, 35)]
+    truth_of = read_truth(out / "truth")
+    assert truth_of["episode_000000"].action == (0.4, 0.8)
+    with pytest.raises(BenchmarkError, match="no clips with the robot's signals"):
+        write_dataset(tmp_path, tmp_path / "other")

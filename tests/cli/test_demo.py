@@ -48,3 +48,25 @@ def test_what_is_shipped_is_small_and_its_truth_is_not_in_the_middle():
     middles = [t.times[-1] / 2 for t in truth.values()]
     hits = [t.action[0] <= m < t.action[1] for t, m in zip(truth.values(), middles, strict=True)]
     assert sum(hits) <= len(hits) / 4
+
+
+def test_demo_of_a_real_robot(run, tmp_path, shown):
+    """Eight episodes as a LeRobot dataset; what is found is exported into a copy of it."""
+    code, out, err = run("demo", "--robot", "--out", tmp_path / "demo")
+    assert code == 0, err
+    assert "Yifan Tian, MIT license" in out
+    result = Result.load(tmp_path / "demo" / "result")
+    assert [episode.index for episode in result.corpus.episodes if episode] == list(range(8))
+    assert len(shown) == 1
+    page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert "episode 7, action" in page
+    copy = tmp_path / "copy"
+    code, out, err = run("export", tmp_path / "demo", "--to", "lerobot", "--out", copy)
+    assert code == 0, err
+    assert (copy / "LICENSE").is_file()
+
+
+def test_the_episodes_that_are_shipped_are_small():
+    files = [path for path in (CLIPS / "robot").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 3e6
+    assert "MIT License" in (CLIPS / "robot" / "LICENSE").read_text()

@@ -1,9 +1,9 @@
 """Every command and every Python example of the documentation runs, in order, page by page.
 
 Each page runs in its own folder, with the files that the pages mention: ``my_videos/``,
-``more_videos/``, ``labels.json``, ``other_labels.json`` and ``truth.csv``. The pages in `FITTED`
-also get ``drawer.npz``, ``my_corpus/`` and ``my_result/``; those in `OUT_OF_CORE` get a
-``my_corpus/`` of few features. Not run are
+``more_videos/``, ``my_dataset/``, ``labels.json``, ``other_labels.json`` and ``truth.csv``. The
+pages in `FITTED` also get ``drawer.npz``, ``my_corpus/`` and ``my_result/``; those in `OUT_OF_CORE`
+get a ``my_corpus/`` of few features. Not run are
 
 * commands in `NOT_RUN`, for the reasons given there;
 * shell lines and Python blocks with a comment ``# needs ...``.
@@ -21,6 +21,7 @@ from objectstates import JointDiscovery
 from objectstates.base.cache import cache_folder
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.video.clip_list import find_clips
+from tests.robots.datasets import CAMERA, WRIST, write_dataset
 
 ROOT = Path(__file__).parents[2]
 CLIPS = ROOT / "src" / "objectstates" / "demo"
@@ -80,6 +81,7 @@ def prepared(tmp_path_factory):
             shutil.copy(CLIPS / f"{clip}.mp4", root / folder)
             start, end = json.loads((CLIPS / f"{clip}.json").read_text())["action_interval_s"]
             truth.append(f"{clip},{start},{end}")
+    write_dataset(root / "my_dataset", cameras=(CAMERA, WRIST))
     (root / "truth.csv").write_text("\n".join(truth) + "\n")
     mine, more = root / "my_videos", root / "more_videos"
     (root / "labels.json").write_text(json.dumps(labels(mine, ["drawer_06", "drawer_07"], [0, 6])))

@@ -9,8 +9,10 @@ import pyarrow.csv
 import pyarrow.json
 import pytest
 
+from objectstates import Result
+from objectstates.data.clips import EpisodeSpan
 from objectstates.export import export
-from tests.export.conftest import NAMES
+from tests.export.conftest import NAMES, clip, make_result
 
 
 def rows(path):
@@ -140,3 +142,38 @@ def test_progress_and_success_are_written_where_they_are_known(result, tmp_path)
     export(result, "csv", tmp_path / "none")
     assert not (tmp_path / "none" / "progress.csv").exists()
     assert {row["reached"] for row in rows(tmp_path / "none" / "clips.csv")} == {""}
+
+
+def test_episodes_have_their_own_seconds(tmp_path):
+    clips = [
+        replace(clip("late", None, 10.0), episode=EpisodeSpan(7, 9.5)),
+        clip("plain", None, 0.0),
+    ]
+    result = make_result(clips)
+    export(result, "csv", tmp_path / "csv")
+    first, second = rows(tmp_path / "csv" / "clips.csv")
+    assert first["episode"] == "7"
+    for name in ("start", "time", "end"):
+        seconds = float(first[f"action_{name}_in_episode"])
+        assert seconds == pytest.approx(float(first[f"action_{name}"]) - 9.5)
+        assert second[f"action_{name}_in_episode"] == ""
+    segments = rows(tmp_path / "csv" / "segments.csv")
+    assert {row["episode"] for row in segments if row["clip"] == "late"} == {"7"}
+    for row in segments:
+        if row["clip"] == "late":
+            assert float(row["end_in_episode"]) == pytest.approx(float(row["end"]) - 9.5)
+    export(result, "jsonl", tmp_path / "jsonl")
+    late, plain = (tmp_path / "jsonl" / "clips.jsonl").read_text().splitlines()
+    assert json.loads(late)["episode"] == {"index": 7, "start": 9.5}
+    assert "episode" not in json.loads(plain)
+
+
+def test_the_table_of_a_result_has_seconds_of_the_episode(tmp_path):
+    made = replace(clip("late", None, 10.0), episode=EpisodeSpan(7, 9.5))
+    result = make_result([made])
+    result.save(tmp_path / "result")
+    again = Result.load(tmp_path / "result")
+    assert again.corpus.episodes == (EpisodeSpan(7, 9.5),)
+    row = again.to_frame().iloc[0]
+    assert (row["episode"], row["episode_start"]) == (7, 9.5)
+    assert row["action_time_in_episode"] == pytest.approx(row["action_time"] - 9.5)

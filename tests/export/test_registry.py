@@ -18,7 +18,11 @@ from tests.export.conftest import clip, make_result
 EXTRAS = {"rerun": "rerun"}
 
 
-@pytest.fixture(params=FORMATS)
+OF_VIDEOS = [name for name, kind in FORMATS.items() if not kind.into_dataset]
+"""The others need a LeRobot dataset: see ``test_lerobot.py``."""
+
+
+@pytest.fixture(params=OF_VIDEOS)
 def format(request):
     if request.param in EXTRAS:
         pytest.importorskip(EXTRAS[request.param])

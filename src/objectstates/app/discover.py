@@ -25,7 +25,7 @@ from objectstates.data.truth import read_truth
 from objectstates.discovery.estimator import JointDiscovery
 from objectstates.ingest.pipeline import IngestSettings, Report, ingest_to
 from objectstates.parallel.pool import default_processes
-from objectstates.video.clip_list import find_clips
+from objectstates.robots.dataset_clips import find_dataset_clips
 
 
 class Monitor(Protocol):
@@ -60,6 +60,9 @@ def discover(
     object: str | None = None,
     detector: str = "motion",
     clips: str | Path | None = None,
+    camera: str | None = None,
+    task: str | None = None,
+    episodes: str | None = None,
     truth: str | Path | None = None,
     corrections: str | Path | None = None,
     states: str | Sequence[str] | None = None,
@@ -79,12 +82,14 @@ def discover(
 ) -> Result:
     """Find the action and the object's states in videos: ingest, fit and report in one call.
 
-    videos : video files, folders of them, or CSV lists of clips.
+    videos : video files, folders of them, CSV lists of clips, or one LeRobot dataset.
     out : folder for the corpus, the result and ``report.html``. A repeated call continues from what
         is there, and only repeats the stages that a change of input or settings concerns.
     object : name of the object, such as "drawer", for detectors that know several.
     detector : "motion" (needs no detector; weaker), or for example "fewshot:model.npz".
     clips : a CSV list of clips: video, start, end, id.
+    camera, task, episodes : of a LeRobot dataset: which camera (several with commas), which task,
+        which episodes, such as "0:50" (docs/robots.md).
     truth : annotations to compare with: a CSV file, or a folder with a JSON file per clip.
     corrections : a CSV file with what is known of some clips (docs/corrections.md); unless given,
         ``corrections.csv`` in ``out``, which a review writes, if it is there.
@@ -116,7 +121,7 @@ def discover(
     n_shards = shards if out_of_core else None
     model.check(shards=n_shards, ray_address=address)  # before hours are spent on the videos
     paths = [videos] if isinstance(videos, str | Path) else videos
-    spans = find_clips(paths, clips)
+    spans = find_dataset_clips(paths, clips, camera=camera, task=task, episodes=episodes)
     if not spans:
         raise VideoError("there is no clip to read: name videos, folders or a list of clips")
     names = LabelNames.of(states, action)

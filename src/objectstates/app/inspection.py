@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +16,7 @@ from objectstates.discovery.preflight import warnings_about
 from objectstates.evaluation import evaluate
 from objectstates.evaluation.baselines import compare_with_baselines
 from objectstates.report.clip_view import ClipView, view_clips
+from objectstates.robots.lerobot_dataset import LeRobotDataset
 
 VERDICT_KEYS = ("verdict", "advice")
 """Of `describe_result`: what the terminal shows in sentences instead."""
@@ -42,6 +44,30 @@ def describe_corpus(corpus: Corpus) -> dict[str, Any]:
             for clip in constraints.infeasible_clips(corpus, action, state)
         ],
         "missing": _missing(corpus),
+    }
+
+
+def describe_dataset(dataset: LeRobotDataset) -> dict[str, Any]:
+    """Version, cameras, signals, tasks with their numbers of episodes, and what is missing."""
+    episodes = dataset.episodes
+    counts = Counter(task for episode in episodes for task in episode.tasks)
+    named = dict.fromkeys([*dataset.tasks.values(), *counts])
+    lengths = [episode.length / dataset.fps for episode in episodes if episode.length]
+    videos = [video.path for episode in episodes for video in episode.videos.values()]
+    files = [*dict.fromkeys(videos), *dict.fromkeys(episode.record for episode in episodes)]
+    numbers = [episode.index for episode in episodes]
+    return {
+        "kind": f"LeRobot dataset {dataset.version}",
+        "robot": dataset.robot,
+        "fps": dataset.fps,
+        "cameras": list(dataset.cameras),
+        **({"stored_as_images": list(dataset.pictures)} if dataset.pictures else {}),
+        "signals": dict(dataset.signals),
+        "episodes": len(episodes),
+        "tasks": {task: counts[task] for task in named},
+        **({"episode_seconds": _range(np.array(lengths))} if lengths else {}),
+        "missing_episodes": sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers)),
+        "missing_files": [str(path) for path in files if not path.exists()],
     }
 
 
@@ -113,6 +139,7 @@ def describe_clips(result: Result) -> list[dict[str, Any]]:
             "confidence": clip.confidence,
             **_chances(clip),
             **_success(clip),
+            **_in_episode(clip),
         }
         for clip in view_clips(result)
         for action in (clip.action,)
@@ -134,6 +161,15 @@ def _success(clip: ClipView) -> dict[str, str | float | None]:
     if clip.reached_chance is None:
         return {}
     return {"reached": clip.reached, "reached_chance": clip.reached_chance}
+
+
+def _in_episode(clip: ClipView) -> dict[str, Any]:
+    """The episode of a robot dataset, and the action's time in seconds of it."""
+    episode, action = clip.episode, clip.action
+    if episode is None:
+        return {}
+    time = None if action is None else episode.seconds(action.time)
+    return {"episode": episode.index, "action_time_in_episode": time}
 
 
 def _missing(corpus: Corpus) -> list[str]:

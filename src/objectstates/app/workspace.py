@@ -24,7 +24,7 @@ from typing import Any
 
 from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import ResultError, WorkspaceError
-from objectstates.base.storage import remove, write_atomically
+from objectstates.base.storage import is_running, remove, write_atomically
 from objectstates.data.corpus import Corpus
 from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
@@ -195,14 +195,8 @@ def _remove_unless_in_use(leftover: Path) -> None:
     """Remove what a dead process left behind; other systems than POSIX keep it, harmlessly."""
     found = _LEFTOVER.fullmatch(leftover.name)
     assert found is not None
-    if os.name != "posix":
-        return
-    try:
-        os.kill(int(found[1]), 0)  # signal 0 only checks that the process exists
-    except (ProcessLookupError, OverflowError):
+    if not is_running(int(found[1])):
         remove(leftover)
-    except PermissionError:
-        pass  # the process of another user
 
 
 def _code_digest() -> str:

@@ -22,6 +22,10 @@ class VideoError(ObjectStatesError):
     """A video, a folder of images or a list of clips cannot be read."""
 
 
+class DatasetError(ObjectStatesError):
+    """A dataset of robot demonstrations cannot be read or written."""
+
+
 class ResultError(ObjectStatesError):
     """A result folder cannot be read or written."""
 

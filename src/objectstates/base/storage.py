@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
 import secrets
@@ -114,8 +116,8 @@ def replacing(path: Path) -> Iterator[Path]:
     may be removed (``app/workspace.py``).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    stem = f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}"
-    temporary, earlier = path.with_name(f"{stem}.tmp"), path.with_name(f"{stem}.old")
+    temporary = temporary_name(path)
+    earlier = temporary.with_suffix(".old")
     try:
         yield temporary
         if temporary.is_dir() and path.is_dir():  # a rename replaces files and empty folders only
@@ -126,6 +128,56 @@ def replacing(path: Path) -> Iterator[Path]:
             earlier.rename(path)
         remove(earlier)
         remove(temporary)
+
+
+def temporary_name(path: Path) -> Path:
+    """A new name beside ``path``, with the process that made it."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+def exchange(first: Path, second: Path) -> None:
+    """Exchange two folders of one file system, in one step where the system can (Linux).
+
+    Elsewhere ``second`` is missing for an instant, and is put back if the other rename fails.
+    """
+    if _exchanged(first, second):
+        return
+    aside = temporary_name(second)
+    second.rename(aside)
+    try:
+        first.rename(second)
+    except OSError:
+        aside.rename(second)
+        raise
+    aside.rename(first)
+
+
+def _exchanged(first: Path, second: Path) -> bool:
+    """Whether the system call that exchanges two paths did so."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError, TypeError):
+        return False
+    here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    if call(here, os.fsencode(first), here, os.fsencode(second), both) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(code, os.strerror(code), str(second))
+
+
+def is_running(process: int) -> bool:
+    """Whether a process exists; always true where that cannot be asked safely."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)  # signal 0 only checks that the process exists
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # the process of another user
+    return True
 
 
 def remove(path: Path) -> None:

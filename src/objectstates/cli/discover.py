@@ -176,17 +176,21 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Terminal:
 
 def _clip_table(clips: list[dict[str, Any]], names: LabelNames) -> Any:
     judged = any("reached" in clip for clip in clips)
-    columns = ("clip", names.state_1, names.action, names.state_2, "confidence")
-    table = make_table(*columns, *((f"{names.state_2} reached",) if judged else ()))
+    episodes = any("episode" in clip for clip in clips)
+    more = ["in its episode"] if episodes else []
+    columns = ["clip", names.state_1, names.action, *more, names.state_2, "confidence"]
+    table = make_table(*columns, *([f"{names.state_2} reached"] if judged else []))
     for clip in clips:
         action = [] if clip["action"] is None else [clip["action"]]
         sides = {"state_1": clip["state_1"], "action": action, "state_2": clip["state_2"]}
-        table.add_row(
-            printable(clip["clip"]),
-            *(_intervals(x, clip.get(f"{side}_confidence")) for side, x in sides.items()),
-            f"{clip['confidence']:.2f}",
-            *((clip.get("reached", "-"),) if judged else ()),
+        before, acting, after = (
+            _intervals(x, clip.get(f"{side}_confidence")) for side, x in sides.items()
         )
+        when = clip.get("action_time_in_episode")
+        at = ["-" if when is None else f"at {when:.1f} s"] if episodes else []
+        cells = (before, acting, *at, after, f"{clip['confidence']:.2f}")
+        reached = [clip.get("reached", "-")] if judged else []
+        table.add_row(printable(clip["clip"]), *cells, *reached)
     return table
 
 

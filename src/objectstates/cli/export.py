@@ -22,7 +22,11 @@ def export(
     call: typer.Context,
     result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
     to: Annotated[ExportFormat, flag("Format to write.")],
-    out: Annotated[Path, flag("Folder to write; an earlier export is replaced.")],
+    out: Annotated[Path | None, flag("Folder to write; an earlier export is replaced.")] = None,
+    in_place: Annotated[
+        bool, flag("lerobot*, sarm: change the dataset itself, instead of writing a copy.")
+    ] = False,
+    dataset: Annotated[Path | None, flag("lerobot*, sarm: the dataset, if it was moved.")] = None,
     videos: Annotated[Path | None, flag("Folder of the videos, if they were moved.")] = None,
     fps: Annotated[float | None, flag("coco, crops, rerun: frames per second of video.")] = None,
     context: Annotated[
@@ -38,13 +42,15 @@ def export(
     json: AsJson = False,
 ) -> None:
     """Convert a result for spreadsheets, video players, labelling tools, viewers or training."""
-    from objectstates.data.result import Result
+    from objectstates.data.result import ARTEFACT, Result
     from objectstates.export import export
 
-    names = ("videos", "fps", "context", "url", "images", "all_tracklets")
+    names = ("videos", "fps", "context", "url", "images", "all_tracklets", "dataset")
     given = {name: call.params[name] for name in names if call.params[name] is not None}
-    done = export(Result.load(result), to, out, **given)
+    if (result / "result" / ARTEFACT.header).is_file():
+        result = result / "result"  # of a folder that discover wrote
+    done = export(Result.load(result), to, out, in_place=in_place, **given)
     for problem in done.problems:
         complain(f"warning: {problem}")
     show({"format": to, "files": len(done.files), "problems": len(done.problems),
-          "written_to": str(out)}, json)  # fmt: skip
+          "written_to": "the dataset itself" if out is None else str(out)}, json)  # fmt: skip

@@ -46,6 +46,25 @@ def ingest(
         ),
     ] = "motion",
     clips: Annotated[Path | None, flag("A CSV list of clips: video,start,end,id.")] = None,
+    camera: Annotated[
+        str | None,
+        flag(
+            "Of a LeRobot dataset: the camera, or several with commas; the only one unless given."
+        ),
+    ] = None,
+    task: Annotated[
+        str | None, flag("Of a LeRobot dataset: only episodes of this task, or of its number.")
+    ] = None,
+    episodes: Annotated[
+        str | None, flag("Of a LeRobot dataset: only these episodes, such as 0:50 or 3,7,9.")
+    ] = None,
+    signals: Annotated[
+        str,
+        flag(
+            "Of a LeRobot dataset: features of the robot to use beside the video, with commas. "
+            "auto: observation.state and action."
+        ),
+    ] = "none",
     like: Annotated[Path | None, flag("Take all settings and codebooks from this corpus.")] = None,
     threshold: Annotated[float, flag("Drop detections below this score.")] = DETECTION_THRESHOLD,
     appearance: Annotated[str, flag("Backbone: lite0, resnet50, or hf:MODEL.")] = "lite0",
@@ -80,18 +99,19 @@ def ingest(
     config: Config = None,
     json: AsJson = False,
 ) -> None:
-    """Turn videos into a corpus, the input of fit."""
+    """Turn videos or a LeRobot dataset into a corpus, the input of fit."""
     from objectstates.app.discover import ingest_means, settings_from
     from objectstates.app.inspection import lengths_used
     from objectstates.data.corpus import Corpus
     from objectstates.data.corpus_io import ARTEFACT
     from objectstates.ingest.pipeline import ingest_to, settings_of
-    from objectstates.video.clip_list import find_clips
+    from objectstates.robots.dataset_clips import find_dataset_clips
 
     ARTEFACT.check_target(out)
     model = Corpus.load(like, features=False) if like is not None else None
     settings = settings_of(model) if model is not None else settings_from(call.params)
-    spans = find_clips(videos or [], clips)
+    chosen = {"camera": camera, "task": task, "episodes": episodes}
+    spans = find_dataset_clips(videos or [], clips, **chosen)
     with ingest_bar() as progress:
         corpus, report = ingest_to(
             out,

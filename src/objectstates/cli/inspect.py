@@ -19,14 +19,21 @@ if TYPE_CHECKING:
 def inspect(
     path: Annotated[
         Path,
-        typer.Argument(help="A corpus folder, a .mat, a result folder, or the folder of discover."),
+        typer.Argument(
+            help="A corpus folder, a .mat, a result, the folder of discover, or a LeRobot dataset."
+        ),
     ],
     json: AsJson = False,
 ) -> None:
-    """Summarise a corpus or a result, and list what it lacks."""
+    """Summarise a corpus, a result or a LeRobot dataset, and list what it lacks."""
     from objectstates.app import inspection
     from objectstates.data.result import ARTEFACT, Result
+    from objectstates.robots.lerobot_dataset import read_dataset
+    from objectstates.robots.lerobot_files import is_dataset
 
+    if is_dataset(path):
+        show(inspection.describe_dataset(read_dataset(path)), json)
+        return
     if (path / "result" / ARTEFACT.header).is_file():
         path = path / "result"  # of a folder that discover wrote
     if (path / ARTEFACT.header).is_file():

@@ -31,7 +31,8 @@ def seconds(text: str) -> Any:
 
 
 Videos = Annotated[
-    list[Path] | None, typer.Argument(help="Video files, folders, or CSV lists of clips.")
+    list[Path] | None,
+    typer.Argument(help="Video files, folders, CSV lists of clips, or a LeRobot dataset."),
 ]
 Source = Annotated[
     Path, typer.Argument(help="A corpus folder, or a features_*.mat of the authors' release.")

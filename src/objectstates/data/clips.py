@@ -95,11 +95,31 @@ class ChangeProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class EpisodeSpan:
+    """The episode of a robot dataset that a clip shows.
+
+    index : its number in the dataset.
+    start : seconds of the video at which it starts: a video file may hold many episodes.
+
+    >>> EpisodeSpan(3, start=12.5).seconds(14.0)
+    1.5
+    """
+
+    index: int
+    start: float = 0.0
+
+    def seconds(self, time: float) -> float:
+        """Seconds of the episode at a time of the video."""
+        return time - self.start
+
+
+@dataclass(frozen=True, slots=True)
 class Clip:
     """A video, or a span of one, in which one manipulation happens once.
 
     video : path of its file, if any. ``start`` and ``end`` are its span in the video.
     change : when and where it changes for good, if known.
+    episode : of a robot dataset, if it shows one.
     """
 
     id: str
@@ -109,3 +129,4 @@ class Clip:
     start: float | None = None
     end: float | None = None
     change: ChangeProfile | None = field(default=None, repr=False)
+    episode: EpisodeSpan | None = None

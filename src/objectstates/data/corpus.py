@@ -6,7 +6,7 @@ needs; ``corpus[i]`` gives one clip as plain objects. On disk it is a folder::
     corpus.json         format version, names and sizes of the features, free-form information
     arrays.npz          what else the features are made with, such as codebooks; optional
     clips.parquet       clip, video, start, end, change_start, change_step, change, change_where,
-                        change_where_width, change_where_scale
+                        change_where_width, change_where_scale, episode, episode_start
     tracklets.parquet   clip, start, end, time, score, allowed_1, allowed_2, label, boxes, feature
     chunks.parquet      clip, start, end, time, allowed, label, feature
 
@@ -16,7 +16,8 @@ of float32. ``time``, ``score``, ``allowed*``, ``label`` and ``boxes`` are optio
 columns ``change*`` are the clips' `ChangeProfile`, null where it is not known, and absent if it is
 known of no clip: ``change`` is its curve, a list of float32; ``change_where`` its picture row by
 row, a list of uint8, with ``change_where_width`` pixels to a row; ``change_where_scale``
-(optional) its scale.
+(optional) its scale. ``episode`` and ``episode_start`` are the clips' `EpisodeSpan`, and absent if
+no clip shows an episode of a robot dataset.
 """
 
 from __future__ import annotations
@@ -180,7 +181,10 @@ class Corpus(CorpusTables):
             None if clip.start is None or clip.end is None else (clip.start, clip.end)
             for clip in clips
         )
-        return replace(corpus, tracklets=with_boxes, spans=spans, arrays=arrays or {})
+        episodes = tuple(clip.episode for clip in clips)
+        return replace(
+            corpus, tracklets=with_boxes, spans=spans, arrays=arrays or {}, episodes=episodes
+        )
 
     @classmethod
     def load(cls, path: str | Path, *, features: bool = True) -> Corpus:
@@ -209,6 +213,7 @@ class Corpus(CorpusTables):
             start=None if span is None else span[0],
             end=None if span is None else span[1],
             change=self.changes[n],
+            episode=self.episodes[n],
         )
 
     def tracklet_rows(self, n: int) -> range:
@@ -236,6 +241,7 @@ class Corpus(CorpusTables):
             self.info,
             self.arrays,
             tuple(self.changes[n] for n in clips),
+            tuple(self.episodes[n] for n in clips),
         )
 
     def with_features(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from objectstates.base.errors import CorpusError
 from objectstates.base.storage import Artefact
-from objectstates.data.clips import ChangeProfile
+from objectstates.data.clips import ChangeProfile, EpisodeSpan
 from objectstates.data.corpus_tables import (
     UNKNOWN,
     Array,
@@ -101,6 +101,7 @@ def write_with_features(
             "start": pa.array([s and s[0] for s in corpus.spans], pa.float64()),
             "end": pa.array([s and s[1] for s in corpus.spans], pa.float64()),
             **_change_columns(corpus.changes),
+            **_episode_columns(corpus.episodes),
         }
         pq.write_table(pa.table(clips), folder / "clips.parquet")
         boxes = pa.StructArray.from_arrays(
@@ -134,6 +135,15 @@ def _change_columns(changes: tuple[ChangeProfile | None, ...]) -> dict[str, Any]
     if any(c is not None and c.scale for c in changes):
         columns["change_where_scale"] = pa.float64(), [c and c.scale for c in changes]
     return {name: pa.array(values, kind) for name, (kind, values) in columns.items()}
+
+
+def _episode_columns(episodes: tuple[EpisodeSpan | None, ...]) -> dict[str, Any]:
+    if not any(episodes):
+        return {}
+    return {
+        "episode": pa.array([e and e.index for e in episodes], pa.int64()),
+        "episode_start": pa.array([e and e.start for e in episodes], pa.float64()),
+    }
 
 
 def _write(
@@ -196,13 +206,19 @@ def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool
         ids = clips.required("clip").to_pylist()
         videos, starts, ends = (clips.optional(name) for name in ("video", "start", "end"))
         changes = _read_changes(clips, ids)
+        numbers, begun = clips.optional("episode"), clips.optional("episode_start")
+    episodes = tuple(
+        None if n is None else EpisodeSpan(int(n), float(start or 0.0))
+        for n, start in zip(numbers, begun, strict=True)
+    )
     spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
     with _Table(path / "tracklets.parquet") as table:
         tracklets = _read_tracklets(table, ids, features and _has_features(header, "tracklets"))
     with _Table(path / "chunks.parquet") as table:
         chunks = _read_chunks(table, ids, features and _has_features(header, "chunks"))
     info, arrays = header.get("info") or {}, _read_arrays(path / ARRAYS)
-    return kind(tuple(ids), tracklets, chunks, tuple(videos), tuple(spans), info, arrays, changes)
+    columns = tuple(ids), tracklets, chunks, tuple(videos), tuple(spans)
+    return kind(*columns, info, arrays, changes, episodes)
 
 
 class StoredFeatures:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import CorpusError
-from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile
+from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile, EpisodeSpan
 
 UNKNOWN = -1  # label of a row without ground truth
 
@@ -65,6 +65,7 @@ class CorpusTables:
     info : free-form, JSON only. ``arrays`` : what else features are made with, e.g. codebooks.
     changes : when and where each clip changes for good, None where that is not known; empty for
         a corpus in which it is known of no clip, and then completed with None.
+    episodes : of a robot dataset that the clips show; completed like ``changes``.
     """
 
     clip_ids: tuple[str, ...]
@@ -75,10 +76,12 @@ class CorpusTables:
     info: dict[str, Any]
     arrays: dict[str, Array] = field(default_factory=dict)
     changes: tuple[ChangeProfile | None, ...] = ()
+    episodes: tuple[EpisodeSpan | None, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.changes:
-            object.__setattr__(self, "changes", (None,) * len(self.clip_ids))
+        for name in ("changes", "episodes"):
+            if not getattr(self, name):
+                object.__setattr__(self, name, (None,) * len(self.clip_ids))
         _validate(self)
 
     def __len__(self) -> int:
@@ -134,6 +137,7 @@ def _validate(corpus: CorpusTables) -> None:
         if span is not None and not -np.inf < span[0] < span[1] < np.inf:
             raise CorpusError(f"clip {clip_id!r}: its span {span} must end after it starts")
     _validate_changes(corpus)
+    _validate_episodes(corpus)
     tables: tuple[Tracklets | Chunks, ...] = corpus.tracklets, corpus.chunks
     for table in tables:
         _validate_lengths(table, len(ids))
@@ -159,6 +163,17 @@ def _validate_changes(corpus: CorpusTables) -> None:
         problem = None if change is None else _change_problem(change)
         if problem is not None:
             raise CorpusError(f"clip {clip_id!r}, change profile: {problem}")
+
+
+def _validate_episodes(corpus: CorpusTables) -> None:
+    if len(corpus.episodes) != len(corpus):
+        raise CorpusError(
+            f"`episodes` has {len(corpus.episodes)} episodes for {len(corpus)} clips: there must "
+            "be one (or None) per clip"
+        )
+    for clip_id, episode in zip(corpus.clip_ids, corpus.episodes, strict=True):
+        if episode is not None and (episode.index < 0 or not np.isfinite(episode.start)):
+            raise CorpusError(f"clip {clip_id!r}: {episode} is no episode: number it from 0")
 
 
 def _change_problem(change: ChangeProfile) -> str | None:

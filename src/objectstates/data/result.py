@@ -6,7 +6,9 @@ A result is a folder::
     clips.parquet       clip, action_chunk (index within the clip), action_time, action_start,
                         action_end (s), action_score, confidence; action_confidence,
                         state_1_confidence, state_2_confidence: the chance that each is right;
-                        reached_chance, reached: whether the clip ends in state 2
+                        reached_chance, reached: whether the clip ends in state 2;
+                        of robot datasets also episode, episode_start (s of the video), and
+                        action_time_in_episode, action_start_in_episode, action_end_in_episode (s)
     tracklets.parquet   clip, tracklet (index within the clip), start, end, state, score_1, score_2
     chunks.parquet      clip, chunk (index within the clip), start, end, action, score, progress
     classifiers.npz     the learned classifiers, absent sides left out; no pickle
@@ -367,8 +369,27 @@ class Result:
                 "action_score": _nullable(self.action_score),
                 "confidence": pa.array(self.confidence, pa.float64()),
                 **columns,
+                **self._episode_columns(),
             }
         )
+
+    @property
+    def episode_starts(self) -> Array:
+        """(N,) seconds of the video at which each clip's episode starts; NaN without an episode."""
+        return np.array([np.nan if e is None else e.start for e in self.corpus.episodes])
+
+    def _episode_columns(self) -> dict[str, pa.Array]:
+        """Numbers of episodes and times in seconds of the episode; none if no clip shows one."""
+        episodes, starts = self.corpus.episodes, self.episode_starts
+        if not any(episodes):
+            return {}
+        return {
+            "episode": pa.array([e and e.index for e in episodes], pa.int64()),
+            "episode_start": _nullable(starts),
+            "action_time_in_episode": _nullable(self.action_time - starts),
+            "action_start_in_episode": _nullable(self.action_span[:, 0] - starts),
+            "action_end_in_episode": _nullable(self.action_span[:, 1] - starts),
+        }
 
     def _tracklet_table(self) -> pa.Table:
         table = self.corpus.tracklets

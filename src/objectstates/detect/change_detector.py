@@ -52,8 +52,15 @@ class MotionDetector:
 
     def for_clip(self, clip: ClipSpan, video: VideoInfo) -> ClipProposals:
         """The detector of a clip, which reads it once when it first detects."""
-        read = partial(clip_change, clip.video, clip.start, clip.end, image_fps=video.fps)
-        return ClipProposals(read, self.boxes)
+        read = partial(
+            clip_change,
+            clip.video,
+            clip.start,
+            clip.end,
+            image_fps=video.fps,
+            origin=clip.origin,
+        )
+        return ClipProposals(read, self.boxes, clip.origin)
 
     def detect(self, _frames: Sequence[Frame]) -> list[Detections]:
         raise DetectorError("the motion detector needs the whole clip: call for_clip first")
@@ -65,10 +72,15 @@ def load_motion(_name: str, _options: DetectorOptions) -> MotionDetector:
 
 
 class ClipProposals(FrameDetector):
-    """The proposals for one clip: each box has one score before its change, another after it."""
+    """The proposals for one clip: each box has one score before its change, another after it.
 
-    def __init__(self, read_change: Callable[[], ClipChange], boxes: int = BOXES) -> None:
-        self._read_change = read_change
+    origin : seconds of the video from which the times of the change are counted; None for 0.
+    """
+
+    def __init__(
+        self, read_change: Callable[[], ClipChange], boxes: int = BOXES, origin: float | None = None
+    ) -> None:
+        self._read_change, self._origin = read_change, origin
         self._boxes = boxes
         self._chosen: dict[int, tuple[Floats, Floats]] = {}
 
@@ -99,11 +111,13 @@ class ClipProposals(FrameDetector):
         return [self._detect(frame) for frame in frames]
 
     def _detect(self, frame: Frame) -> Detections:
-        change = self._change
-        nearest = int(np.abs(change.times - frame.time).argmin())
+        change, time = self._change, frame.time
+        if self._origin is not None:  # rounded as in `read_aligned`
+            time = round(time - self._origin, 9)
+        nearest = int(np.abs(change.times - time).argmin())
         if not change.shown[nearest]:  # another shot, of another place
             return Detections.none()
-        boxes, scores = self._best(frame.time)
+        boxes, scores = self._best(time)
         camera = change.cameras[nearest]
         height, width = frame.image.shape[:2]
         zoom = np.array([width / change.amount.shape[1], height / change.amount.shape[0]] * 2)

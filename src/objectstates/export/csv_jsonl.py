@@ -22,14 +22,27 @@ CLIP_COLUMNS = (
 )
 PROGRESS_COLUMNS = ("clip", "video", "time", "progress")
 SEGMENT_COLUMNS = ("clip", "video", "start", "end", "what", "score", "tracklet")
+IN_EPISODE = {
+    "clips": ("episode", *(f"action_{x}_in_episode" for x in ("start", "time", "end"))),
+    "segments": ("episode", "start_in_episode", "end_in_episode"),
+}
+"""Further columns of robot datasets: the number of the episode, and seconds of the episode."""
 
 
 def write_csv(source: ExportSource, folder: Path) -> list[str]:
     """``clips.csv``, a row per clip; ``segments.csv``, one per labelled tracklet and action; and
     ``progress.csv``, one per chunk, if progress is known."""
-    write_rows(folder / "clips.csv", CLIP_COLUMNS, map(_clip_row, source.clips))
-    rows = (row for clip in source.clips for row in _segment_rows(clip, source.names))
-    write_rows(folder / "segments.csv", SEGMENT_COLUMNS, rows)
+    more = IN_EPISODE if any(clip.episode for clip in source.clips) else {}
+    of_clips = (
+        [*_clip_row(clip), *(_action_in_episode(clip) if more else ())] for clip in source.clips
+    )
+    write_rows(folder / "clips.csv", (*CLIP_COLUMNS, *more.get("clips", ())), of_clips)
+    rows = (
+        [*row, *(_in_episode(clip, row[2], row[3]) if more else ())]
+        for clip in source.clips
+        for row in _segment_rows(clip, source.names)
+    )
+    write_rows(folder / "segments.csv", (*SEGMENT_COLUMNS, *more.get("segments", ())), rows)
     progress = [row for clip in source.clips for row in _progress_rows(clip)]
     if progress:
         write_rows(folder / "progress.csv", PROGRESS_COLUMNS, progress)
@@ -41,6 +54,20 @@ def _progress_rows(clip: ClipView) -> list[list[Any]]:
         return []
     rows = zip(clip.chunks, clip.progress.tolist(), strict=True)
     return [[clip.name, clip.video, chunk.time, value] for chunk, value in rows]
+
+
+def _action_in_episode(clip: ClipView) -> list[Any]:
+    action = clip.action
+    times = (None,) * 3 if action is None else (action.start, action.time, action.end)
+    return _in_episode(clip, *times)
+
+
+def _in_episode(clip: ClipView, *times: float | None) -> list[Any]:
+    """The number of the episode, and times of the video in seconds of the episode."""
+    episode = clip.episode
+    if episode is None:
+        return [None] * (1 + len(times))
+    return [episode.index, *(None if time is None else episode.seconds(time) for time in times)]
 
 
 def _clip_row(clip: ClipView) -> list[Any]:
@@ -101,6 +128,7 @@ def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> 
         "names": names.to_json(),
         "start": start,
         "end": end,
+        **({} if clip.episode is None else {"episode": asdict(clip.episode)}),
         "confidence": number(clip.confidence),
         **dict(zip(CONFIDENCES, map(number, clip.confidences or (math.nan,) * 3), strict=True)),
         "reached": clip.reached or None,

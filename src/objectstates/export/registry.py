@@ -10,16 +10,19 @@ files and has the verdict on the result; a folder that holds anything else is ne
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from objectstates.base.errors import ExportError, SettingError
 from objectstates.base.storage import Artefact
 
 if TYPE_CHECKING:
     from objectstates.data.result import Result
+    from objectstates.export.videos import ExportSource
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Format:
     needs_videos : whether videos are read; such formats take the option ``videos``.
     needs_boxes : whether tracklets must have boxes.
     options : names of the options.
+    into_dataset : how the files belong to a LeRobot dataset: "beside" it, or "within" a copy.
+        These formats can be written in place.
     """
 
     module: str
@@ -39,6 +44,7 @@ class Format:
     needs_videos: bool = False
     needs_boxes: bool = False
     options: tuple[str, ...] = ()
+    into_dataset: Literal["", "beside", "within"] = ""
 
 
 FORMATS = {
@@ -50,6 +56,10 @@ FORMATS = {
     "labelstudio": Format("labelstudio", True, True, True, ("url", "all_tracklets", "videos")),
     "rerun": Format("rerun", True, True, True, ("fps", "all_tracklets", "videos")),
     "crops": Format("crops", True, True, True, ("fps", "context", "videos")),
+    "lerobot": Format("lerobot", options=("dataset",), into_dataset="within"),
+    "lerobot-sidecar": Format("lerobot", options=("dataset",), into_dataset="beside"),
+    "lerobot-subtask-index": Format("lerobot", options=("dataset",), into_dataset="within"),
+    "sarm": Format("lerobot", options=("dataset",), into_dataset="within"),
 }
 
 
@@ -87,11 +97,16 @@ class _ExportFolder(Artefact):
 ARTEFACT = _ExportFolder(header="export.json", version=1, files=frozenset(), error=ExportError)
 
 
-def export(result: Result, format: str, out: str | Path, **options: Any) -> Exported:
+def export(
+    result: Result, format: str, out: str | Path | None, *, in_place: bool = False, **options: Any
+) -> Exported:
     """Write a result in one of `FORMATS` as the folder ``out``; an earlier export is replaced.
 
     A video that cannot be read is left out and named in ``problems``; if none can be read, nothing
     is written.
+
+    in_place : of formats for LeRobot datasets: change the dataset itself; ``out`` must be None. An
+        interrupted call leaves it as it was.
 
     options :
         videos : folder in which to look for videos that are not at their recorded paths.
@@ -101,6 +116,7 @@ def export(result: Result, format: str, out: str | Path, **options: Any) -> Expo
         context : crops: factor by which boxes are enlarged; `BOX_CONTEXT`.
         url : labelstudio: where the videos are served; default: Label Studio's local files.
         all_tracklets : also write tracklets without a state, as state 0.
+        dataset : LeRobot formats: the folder of the dataset, if it was moved.
     """
     if format not in FORMATS:
         raise SettingError(f"`format` {format!r} is not known: choose from {', '.join(FORMATS)}")
@@ -110,12 +126,18 @@ def export(result: Result, format: str, out: str | Path, **options: Any) -> Expo
             known = ", ".join(f"`{option}`" for option in kind.options) or "none"
             raise SettingError(f"{format} has no option `{name}`; its options: {known}")
     _check_needs(result, format, kind)
+    _check_target(format, kind, out, in_place)
     from objectstates.export.videos import ExportSource
 
-    write = getattr(import_module(f"objectstates.export.{kind.module}"), f"write_{format}")
+    writer = f"write_{format.replace('-', '_')}"
+    write = getattr(import_module(f"objectstates.export.{kind.module}"), writer)
     source = ExportSource.of(result, options.pop("videos", None))
+    if out is None:
+        return _export_in_place(source, partial(write, source, **options), options)
     with ARTEFACT.writing(out) as folder:
         problems = tuple(dict.fromkeys(write(source, folder, **options)))
+        if kind.into_dataset == "within":
+            _complete(source, options, folder, Path(out))
         files = tuple(sorted(_files(folder)))
         if not files:
             raise ExportError(f"nothing to write as {format}: {'; '.join(problems)}")
@@ -124,6 +146,35 @@ def export(result: Result, format: str, out: str | Path, **options: Any) -> Expo
             folder, {"format": format, **verdict, "files": files, "problems": problems}
         )
     return Exported(files, problems)
+
+
+def _check_target(format: str, kind: Format, out: str | Path | None, in_place: bool) -> None:
+    if in_place and not kind.into_dataset:
+        raise SettingError(f"`in_place` is for LeRobot datasets, not for {format}")
+    if in_place == (out is not None):
+        raise SettingError("give a folder to write as `out`, or `in_place`, and not both")
+
+
+def _export_in_place(
+    source: ExportSource, write: Callable[[Path], list[str]], options: dict[str, Any]
+) -> Exported:
+    from objectstates.export.dataset_folders import rewrite_in_place
+    from objectstates.export.subtasks import dataset_of_export
+
+    root = dataset_of_export(source, options.get("dataset")).root
+    files, problems = rewrite_in_place(root, write)
+    return Exported(tuple(files), tuple(dict.fromkeys(problems)))
+
+
+def _complete(source: ExportSource, options: dict[str, Any], folder: Path, out: Path) -> None:
+    """Copy the rest of the dataset beside the files that were written."""
+    from objectstates.export.dataset_folders import complete_copy
+    from objectstates.export.subtasks import dataset_of_export
+
+    root = dataset_of_export(source, options.get("dataset")).root.resolve()
+    if out.resolve().is_relative_to(root):
+        raise ExportError(f"{out} lies within the dataset: choose another folder, or `in_place`")
+    complete_copy(root, folder)
 
 
 def _check_needs(result: Result, format: str, kind: Format) -> None:

@@ -34,6 +34,7 @@ class ExportSource:
     folder : where to look for videos that are not at their recorded paths.
     image_fps : frame rate of videos that are folders of images.
     names : what the user calls the states and the action.
+    dataset : folder of the LeRobot dataset that the clips are episodes of, if they are.
     """
 
     clips: tuple[ClipView, ...]
@@ -41,6 +42,7 @@ class ExportSource:
     folder: Path | None = None
     image_fps: float = 25.0
     names: LabelNames = field(default_factory=LabelNames)
+    dataset: str | None = None
 
     @classmethod
     def of(cls, result: Result, folder: str | Path | None = None) -> ExportSource:
@@ -49,7 +51,9 @@ class ExportSource:
             raise ExportError(f"`videos`: {folder} is not a folder: check the path")
         path = None if folder is None else Path(folder)
         clips, fps = tuple(view_clips(result)), image_fps(result)
-        return cls(clips, object_name(result), path, fps, result.names)
+        about = result.corpus.info.get("dataset")
+        dataset = about.get("path") if isinstance(about, dict) else None
+        return cls(clips, object_name(result), path, fps, result.names, dataset)
 
     @property
     def label(self) -> str:

@@ -54,27 +54,51 @@ class AlignedFrames:
 
 
 def read_aligned(
-    path: str | Path, start: float | None, end: float | None, *, image_fps: float = 25.0
+    path: str | Path,
+    start: float | None,
+    end: float | None,
+    *,
+    image_fps: float = 25.0,
+    origin: float | None = None,
 ) -> list[AlignedFrames]:
-    """Read ``[start, end)`` seconds of a video, and align the frames of each shot."""
+    """Read ``[start, end)`` seconds of a video, and align the frames of each shot.
+
+    origin : see `read_frames`; times are then seconds from there, rounded, so that they do not
+        depend on the place of an episode in its file.
+    """
     info = probe(path, image_fps=image_fps)
     seconds = max((end or info.duration) - (start or 0.0), 1e-3)
+    if origin is not None:  # in whole frames, because bounds of episodes are rounded
+        seconds = max(round(((end or info.duration) - origin) * info.fps), 1) / info.fps
     fps = min(FPS, MAX_FRAMES / seconds)
-    with read_frames(path, start, end, fps=fps, max_side=SIDE, image_fps=image_fps) as reading:
+    with read_frames(
+        path, start, end, fps=fps, max_side=SIDE, image_fps=image_fps, origin=origin
+    ) as reading:
         frames = list(reading)
     times, scale = np.array([frame.time for frame in frames]), frames[0].scale[0]
+    if origin is not None:
+        times = np.round(times - origin, 9)
     images = [frame.image for frame in frames]
     del frames
     period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
     edges = [0, *find_cuts(images), len(images)]
-    return [_align(images, times, period, scale, a, b) for a, b in itertools.pairwise(edges)]
+    shots = []
+    for first, last in itertools.pairwise(edges):
+        cameras = _cameras(images[first:last], times[first:last])
+        shots.append(_align(images, times, period, scale, cameras, first))
+    return shots
 
 
 def _align(
-    images: list[Image], times: Floats, period: float, scale: float, first: int, last: int
+    images: list[Image],
+    times: Floats,
+    period: float,
+    scale: float,
+    cameras: Floats,
+    first: int,
 ) -> AlignedFrames:
-    """The shot of the frames ``[first, last)``, which are removed from ``images``."""
-    cameras = _cameras(images[first:last], times[first:last])
+    """The shot of the frames from ``first`` on, one per camera; removed from ``images``."""
+    last = first + len(cameras)
     aligned = np.empty((last - first, *images[first].shape), np.uint8)
     for k, camera in enumerate(cameras, first):
         # one copy in memory

@@ -87,21 +87,32 @@ class ClipChange:
 
 
 def clip_change(
-    path: str | Path, start: float | None, end: float | None, *, image_fps: float = 25.0
+    path: str | Path,
+    start: float | None,
+    end: float | None,
+    *,
+    image_fps: float = 25.0,
+    origin: float | None = None,
 ) -> ClipChange:
     """Read the frames of ``[start, end)`` seconds of a video, and find what changes for good.
 
     image_fps : frame rate of a folder of images.
+    origin : see `read_aligned`: all times are then seconds from there.
     """
-    folder = Path(path).is_dir()
-    return _last_change(str(path), _modified(Path(path)), start, end, image_fps if folder else 0.0)
+    fps = image_fps if Path(path).is_dir() else 0.0
+    return _last_change(str(path), _modified(Path(path)), start, end, fps, origin)
 
 
 @lru_cache(maxsize=1)  # the detector and the features of a clip both need it
 def _last_change(
-    path: str, _modified: int, start: float | None, end: float | None, image_fps: float
+    path: str,
+    _modified: int,
+    start: float | None,
+    end: float | None,
+    image_fps: float,
+    origin: float | None,
 ) -> ClipChange:
-    shots = read_aligned(path, start, end, image_fps=image_fps or 25.0)
+    shots = read_aligned(path, start, end, image_fps=image_fps or 25.0, origin=origin)
     return join_shots([find_change(shot) for shot in shots])
 
 

@@ -118,10 +118,14 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class StoredObservation:
-    """The arrays of an `Observation` in a file of the cache."""
+    """The arrays of an `Observation` in a file of the cache.
+
+    views : the same of further cameras.
+    """
 
     clip: ClipSpan
     entry: Entry
+    views: tuple[StoredObservation, ...] = ()
 
     @property
     def change(self) -> ChangeProfile | None:
@@ -156,11 +160,13 @@ def observe(
         fps=TRACK_FPS,
         max_side=settings.max_side,
         image_fps=settings.image_fps,
+        origin=clip.origin,
     ) as reading:
         log = known_detections or DetectionLog()
         used_detector = None if known_detections is not None else detector
-        clip_pass = _ClipPass(used_detector, log, backbone, settings, scratch)
-        for frames in _batches(reading, settings):
+        origin = clip.origin or 0.0
+        clip_pass = _ClipPass(used_detector, log, backbone, settings, scratch, origin)
+        for frames in _batches(reading, settings, origin):
             clip_pass.process(frames)
             tick(len(frames))
         period = 1 / min(max(reading.info.fps, 1.0), TRACK_FPS)
@@ -170,14 +176,16 @@ def observe(
 
 def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> Observation:
     try:
-        change = clip_change(clip.video, clip.start, clip.end, image_fps=image_fps)
+        change = clip_change(
+            clip.video, clip.start, clip.end, image_fps=image_fps, origin=clip.origin
+        )
     except VideoError as problem:
         problems = [*observation.problems, f"{clip.id}: no change profile: {problem}"]
         return replace(observation, problems=np.array(problems, np.str_))
     profile = profile_of(change)
     return replace(
         observation,
-        change_time=np.array([profile.start, profile.step, profile.scale]),
+        change_time=np.array([profile.start + (clip.origin or 0.0), profile.step, profile.scale]),
         change_curve=profile.curve,
         change_where=profile.where,
     )
@@ -220,13 +228,13 @@ class DetectionLog:
 
 
 class _Sampler:
-    """True for the first frame of every period of ``1 / fps`` seconds."""
+    """True for the first frame of every period of ``1 / fps`` seconds from ``origin``."""
 
-    def __init__(self, fps: float) -> None:
-        self.fps, self.last = fps, -1
+    def __init__(self, fps: float, origin: float) -> None:
+        self.fps, self.origin, self.last = fps, origin, -1
 
     def __call__(self, time: float) -> bool:
-        period = int(np.floor(time * self.fps + 1e-6))
+        period = int(np.floor((time - self.origin) * self.fps + 1e-6))
         due, self.last = period != self.last, period
         return due
 
@@ -239,9 +247,11 @@ class _Read:
     sampled: bool
 
 
-def _batches(frames: Iterable[Frame], settings: ObserveSettings) -> Iterator[list[_Read]]:
+def _batches(
+    frames: Iterable[Frame], settings: ObserveSettings, origin: float
+) -> Iterator[list[_Read]]:
     """Groups of frames of one size, each with up to ``settings.batch`` sampled ones."""
-    is_sampled, group, count = _Sampler(settings.scale.detect_fps), list[_Read](), 0
+    is_sampled, group, count = _Sampler(settings.scale.detect_fps, origin), list[_Read](), 0
     for frame in frames:
         sampled = is_sampled(frame.time)
         resized = group and group[-1].frame.image.shape != frame.image.shape
@@ -264,12 +274,14 @@ class _ClipPass:
         backbone: Backbone,
         settings: ObserveSettings,
         scratch: Path | None,
+        origin: float,
     ) -> None:
         self.detector, self.log = detector, log
         self.backbone, self.settings = backbone, settings
         self.tracker = Tracker(longest=settings.scale.longest_track)
         # Trajectories need every frame.
-        self.flow_is_due = _Sampler(TRACK_FPS if settings.words else settings.scale.flow_fps)
+        flow_fps = TRACK_FPS if settings.words else settings.scale.flow_fps
+        self.flow_is_due = _Sampler(flow_fps, origin)
         self.flow = FlowEstimator()
         self.trajectories = DenseTrajectories() if settings.words else None
         self.first: float | None = None

@@ -4,7 +4,8 @@ Steps for a clip: ``video/reader.py`` reads its frames; ``observe.py`` runs the 
 (``detect/registry.py``), the tracker (``track/``, where tracks are also cut into tracklets)
 and the backbone (``features/registry.py``) on them, in parallel over clips, and puts the result in
 the cache; here the results of all clips become the tables of one corpus. With ``chunks="paper"``
-the chunk features are bags of words (``bag_of_words.py``).
+the chunk features are bags of words (``bag_of_words.py``). Chunks of a robot dataset have further
+features beside the dense ones: other cameras and the robot's signals (``robot_columns.py``).
 """
 
 from __future__ import annotations
@@ -40,8 +41,15 @@ from objectstates.features import change_profile
 from objectstates.features.change_profile import chunk_columns
 from objectstates.features.codebook import Codebook
 from objectstates.features.registry import load_backbone
+from objectstates.features.signal_columns import SignalScale
 from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks
 from objectstates.ingest.observe import DetectionLog, ObserveSettings, StoredObservation, observe
+from objectstates.ingest.robot_columns import (
+    SignalColumns,
+    aligned_view,
+    dataset_facts,
+    dataset_of,
+)
 from objectstates.ingest.time_scale import Seconds, TimeScale, scale_for
 from objectstates.parallel.pool import run_all
 from objectstates.parallel.tasks import Outcome
@@ -63,6 +71,8 @@ class IngestSettings:
     chunks : "dense" (object motion and frame appearance) or "paper" (bags of words).
     device : where torch models run.
     change_columns : add the change profile to the dense features of chunks.
+    signals : of robot datasets: "none", or features of the robot to add, such as "action"; "auto"
+        takes the states and the commands of the joints.
     tracklet_seconds, chunk_seconds : lengths; "auto" chooses by the clips, see `scale_for`.
     context, max_side, image_fps : see `ObserveSettings`.
     """
@@ -73,6 +83,7 @@ class IngestSettings:
     appearance: str = "lite0"
     chunks: ChunkKind = "dense"
     change_columns: bool = True
+    signals: str = "none"
     device: str = "cpu"
     tracklet_seconds: Seconds = "auto"
     chunk_seconds: Seconds = "auto"
@@ -167,6 +178,7 @@ def ingest(
         return Corpus.load(Path(folder) / "corpus"), report
 
 
+# long: most of it declares and documents the parameters
 def ingest_to(
     path: Path,
     clips: Sequence[ClipSpan],
@@ -195,35 +207,88 @@ def ingest_to(
         raise SettingError(
             "`device`: Ray chooses the GPU of each worker: give cuda, without a number"
         )
+    _check_robot(clips, settings)
     scale = settings.scale(clips)
+    items = [item for clip in clips for item in (clip, *_views(clip))]
     # Results per clip go through files, so that no process holds more than one clip.
     with _store_folder(cache) as folder:
         store = ArrayCache(folder)
-        counter = _Counter(clips, strict, progress)
+        counter = _Counter(items, strict, progress)
         outcomes = run_all(
-            partial(_Worker, settings, scale, store, cache is not None, clips),
-            clips,
+            partial(_Worker, settings, scale, store, cache is not None, items),
+            items,
             processes=processes,
             ray_address=ray_address,
             gpu=settings.device.startswith("cuda"),
             on_done=counter.clip_done,
             on_ticks=counter.frames_read,
         )
-        done = [(c, o.value) for c, o in zip(clips, outcomes, strict=True) if o.value is not None]
-        failed = tuple((c.id, o.failure) for c, o in zip(clips, outcomes, strict=True) if o.failure)
-        if not done:
+        stored, failed = _join_views(clips, outcomes, store)
+        done = [outcome.value for outcome in outcomes if outcome.value is not None]
+        if not stored:
             raise VideoError(f"none of {len(clips)} clips could be read, first {failed[0][1]}")
-        stored = [StoredObservation(clip, store.entry(value.key)) for clip, value in done]
-        corpus = _write_corpus(path, stored, settings, scale, done[0][1], like, truth, store.folder)
-        problems = tuple(str(p) for part in stored for p in part.entry["problems"])
+        signals = _signal_columns(stored, settings, scale, like)
+        corpus = _write_corpus(
+            path, stored, settings, scale, done[0], like, truth, store.folder, signals
+        )
+        parts = [observed for part in stored for observed in (part, *part.views)]
+        problems = (*(str(p) for part in parts for p in part.entry["problems"]), *signals.problems)
     report = Report(
         failed=failed,
-        problems=problems,
-        observed=sum(not value.from_cache for _, value in done),
-        kept=sum(value.from_cache for _, value in done),
-        frames=sum(value.frames for _, value in done),
+        problems=tuple(dict.fromkeys(problems)),
+        observed=sum(not value.from_cache for value in done),
+        kept=sum(value.from_cache for value in done),
+        frames=sum(value.frames for value in done),
     )
     return corpus, report
+
+
+def _views(clip: ClipSpan) -> tuple[ClipSpan, ...]:
+    return () if clip.episode is None else clip.episode.views
+
+
+def _check_robot(clips: Sequence[ClipSpan], settings: IngestSettings) -> None:
+    """Raise for what bags of words cannot hold."""
+    if settings.chunks != "paper":
+        return
+    if any(_views(clip) for clip in clips):
+        raise SettingError("`camera`: bags of words are of one camera: choose one, or dense chunks")
+    if settings.signals not in ("auto", "none"):
+        raise SettingError("`signals` are for dense chunks, not for bags of words")
+
+
+def _join_views(
+    clips: Sequence[ClipSpan], outcomes: Sequence[Outcome[_Observed]], store: ArrayCache
+) -> tuple[list[StoredObservation], tuple[tuple[str, str], ...]]:
+    """The clips of which all cameras could be read, and the others with the reason."""
+    stored, failed, rest = [], [], iter(outcomes)
+    for clip in clips:
+        views = _views(clip)
+        first, *others = [next(rest) for _ in (clip, *views)]
+        failure = next((o.failure for o in (first, *others) if o.failure), None)
+        if failure is not None:
+            failed.append((clip.id, failure))
+            continue
+        entries = [store.entry(o.value.key) for o in (first, *others) if o.value is not None]
+        of_views = tuple(map(StoredObservation, views, entries[1:]))
+        stored.append(StoredObservation(clip, entries[0], of_views))
+    return stored, tuple(failed)
+
+
+def _signal_columns(
+    stored: Sequence[StoredObservation],
+    settings: IngestSettings,
+    scale: TimeScale,
+    like: Corpus | None,
+) -> SignalColumns:
+    dataset = dataset_of([part.clip for part in stored])
+    return SignalColumns(
+        stored,
+        dataset,
+        "none" if settings.chunks == "paper" else settings.signals,
+        window=scale.window_seconds,
+        like=None if like is None else SignalScale.from_arrays(like.arrays),
+    )
 
 
 class _Counter:
@@ -305,7 +370,8 @@ class _Worker:
         settings = self.settings
         video = probe(clip.video, image_fps=settings.image_fps)
         detector = self.detector.for_clip(clip, video)
-        source = [content_digest(clip.video), clip.start, clip.end]
+        source: list[Any] = [content_digest(clip.video), clip.start, clip.end]
+        source += [] if clip.origin is None else [clip.origin]
         decoding = [settings.max_side, settings.image_fps, settings.scale.detect_fps]
         detections_key = digest("detections", VERSION, source, decoding, detector.fingerprint)
         versions = [self.backbone.fingerprint, change_profile.VERSION]
@@ -346,8 +412,11 @@ def _info(
         for part in stored
         if part.clip.end is not None and part.clip.end > part.entry["span"][1] + BEYOND
     ]
+    clips = [part.clip for part in stored]
+    dataset = dataset_of(clips)
     return {
         "object": settings.object_name,
+        **({} if dataset is None else {"dataset": dataset_facts(clips, dataset)}),
         **({"ends_beyond_video": beyond} if beyond else {}),
         "ingest": {
             "version": VERSION,
@@ -369,12 +438,15 @@ def _write_corpus(
     like: Corpus | None,
     truth: Mapping[str, ClipTruth] | None,
     scratch: Path | None,
+    signals: SignalColumns,
 ) -> Corpus:
     """Write the observations of all clips as one corpus; return it without features."""
     codebooks: dict[str, Codebook] = {}
     if settings.chunks == "paper":
         codebooks = learn_codebooks(stored, settings.seed) if like is None else codebooks_of(like)
-    corpus = _without_features(stored, _info(settings, scale, observed, stored), codebooks)
+    arrays = {f"{name}_words": codebook.centres for name, codebook in codebooks.items()}
+    info = _info(settings, scale, observed, stored)
+    corpus = _without_features(stored, info, {**arrays, **signals.arrays()})
     if truth is not None:
         corpus = label_corpus(corpus, truth)
     tracklets, chunks = (
@@ -382,8 +454,8 @@ def _write_corpus(
     )
     if codebooks:
         chunks = chunk_bags(stored, codebooks, scratch, window=scale.window_seconds)
-    elif settings.change_columns:
-        chunks = _with_change_columns(chunks.size, stored)
+    else:
+        chunks = _dense_features(chunks.size, stored, signals, settings.change_columns)
     write_with_features(corpus, path, tracklets, chunks)
     return corpus
 
@@ -393,22 +465,37 @@ def _stored_features(name: str, stored: Sequence[StoredObservation]) -> FeatureP
     return FeaturePieces(size, (rows for part in stored for rows in part.entry.groups(name)))
 
 
-def _with_change_columns(size: int, stored: Sequence[StoredObservation]) -> FeaturePieces:
-    """The dense features of chunks, and beside them the columns of the change profile."""
+def _dense_features(
+    size: int, stored: Sequence[StoredObservation], signals: SignalColumns, change_columns: bool
+) -> FeaturePieces:
+    """The dense features of chunks; beside them other cameras, signals, and the change profile.
+
+    The change profile of the first camera comes last (``discovery/replication.py``).
+    """
+    width = len(change_profile.WIDTHS) if change_columns else 0
+
+    def of_change(part: StoredObservation) -> Array:
+        return chunk_columns(part.change, part.entry["chunk_span"])[:, :width]
+
+    def of_view(part: StoredObservation, view: StoredObservation) -> Array:
+        rows = np.concatenate(list(view.entry.groups("chunk_feature")))
+        return aligned_view(part, view, np.hstack([rows, of_change(view)]))
 
     def pieces() -> Iterator[Array]:
         for part in stored:
-            columns = chunk_columns(part.change, part.entry["chunk_span"])
+            views = [of_view(part, view) for view in part.views]
+            beside = np.hstack([*views, signals.of(part), of_change(part)])
             done = 0
             for rows in part.entry.groups("chunk_feature"):
-                yield np.hstack([rows, columns[done : done + len(rows)]])
+                yield np.hstack([rows, beside[done : done + len(rows)]])
                 done += len(rows)
 
-    return FeaturePieces(size + len(change_profile.WIDTHS), pieces())
+    cameras = 1 + len(stored[0].views)
+    return FeaturePieces(cameras * (size + width) + signals.size, pieces())
 
 
 def _without_features(
-    stored: Sequence[StoredObservation], info: dict[str, Any], codebooks: dict[str, Codebook]
+    stored: Sequence[StoredObservation], info: dict[str, Any], arrays: dict[str, Array]
 ) -> Corpus:
     """The clips, tracklets and chunks of all observations."""
     columns: dict[str, list[Array]] = defaultdict(list)
@@ -436,5 +523,6 @@ def _without_features(
     box_offsets = np.concatenate([[0], np.cumsum(table["boxes_of"])]).astype(np.int64)
     boxes = replace(corpus.tracklets, boxes=table["boxes"], box_offsets=box_offsets)
     spans = tuple((float(start), float(end)) for start, end in columns["span"])
-    words = {f"{name}_words": codebook.centres for name, codebook in codebooks.items()}
-    return replace(corpus, tracklets=boxes, spans=spans, arrays=words)
+    recorded = (part.clip.episode for part in stored)
+    episodes = tuple(None if each is None else each.span for each in recorded)
+    return replace(corpus, tracklets=boxes, spans=spans, arrays=arrays, episodes=episodes)

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from objectstates.base.choices import CHUNK_SECONDS
-from objectstates.data.clips import Box, ChangeProfile, Chunk, TrackletLabel
+from objectstates.data.clips import Box, ChangeProfile, Chunk, EpisodeSpan, TrackletLabel
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
 from objectstates.data.success import Reached
@@ -183,6 +183,11 @@ class ClipView:
     def span(self) -> tuple[float | None, float | None]:
         """The part of the video that the clip covers; None where the corpus does not say."""
         return self.result.corpus.spans[self.number] or (None, None)
+
+    @property
+    def episode(self) -> EpisodeSpan | None:
+        """The episode of a robot dataset that the clip shows, if any."""
+        return self.result.corpus.episodes[self.number]
 
     # --- labels -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from objectstates.base.errors import VideoError
+from objectstates.data.clips import EpisodeSpan
 from objectstates.video.image_folder import image_series
 from objectstates.video.source import IMAGE_SUFFIXES, VIDEO_SUFFIXES, as_video_error
 
@@ -22,12 +23,43 @@ IGNORED_COLUMNS = ("score",)
 
 @dataclass(frozen=True, slots=True)
 class ClipSpan:
-    """A clip to read: ``[start, end)`` of a video in seconds; None is the video's own bound."""
+    """A clip to read: ``[start, end)`` of a video in seconds; None is the video's own bound.
+
+    episode : the recorded episode that it shows, if it is of a robot dataset.
+    """
 
     id: str
     video: Path
     start: float | None = None
     end: float | None = None
+    episode: RecordedEpisode | None = None
+
+    @property
+    def origin(self) -> float | None:
+        """Seconds of the video at which an episode starts; None for other clips.
+
+        From there frames are sampled, so that they do not depend on the file that it is in.
+        """
+        return None if self.episode is None else self.episode.span.start
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEpisode:
+    """An episode of a robot dataset, as one camera shows it (``robots/lerobot_dataset.py``).
+
+    dataset : its folder. ``camera`` : the key of the video.
+    span : its number, and where it starts in the video.
+    length : number of frames, as the dataset says; 0 if it does not.
+    record : the Parquet file with a row per frame, also of other episodes.
+    views : the same episode by further cameras.
+    """
+
+    dataset: Path
+    camera: str
+    span: EpisodeSpan
+    length: int
+    record: Path
+    views: tuple[ClipSpan, ...] = ()
 
 
 def find_clips(paths: Iterable[str | Path] = (), csv: str | Path | None = None) -> list[ClipSpan]:

@@ -71,6 +71,7 @@ def read_frames(
     max_side: int | None = None,
     threads: int = 1,
     image_fps: float = 25.0,
+    origin: float | None = None,
 ) -> Reading:
     """Open a video file, or a folder of numbered images, to iterate over its frames.
 
@@ -81,6 +82,8 @@ def read_frames(
     max_side : images are downscaled so that the longer side has at most this many pixels.
     threads : of the decoder; 1 because videos are decoded in parallel, 0 for its default.
     image_fps : frame rate of a folder of images; missing numbers are gaps in time.
+    origin : seconds; resample the span as if it were a video by itself that starts there: ticks
+        are ``origin + k / fps``, and frames outside the span are not considered.
     """
     _require(fps is None or 0 < fps < math.inf, f"`fps`={fps} must be a positive number")
     _require(max_side is None or max_side >= 1, f"`max_side`={max_side} must be at least 1 pixel")
@@ -90,7 +93,7 @@ def read_frames(
     _require(span[0] < span[1], f"`start`={start} must be before `end`={end}")
     path = Path(source)
     opened = ImageFolder(path, image_fps) if os.path.isdir(path) else VideoFile(path, threads)
-    return Reading(opened, span, fps, max_side)
+    return Reading(opened, span, fps, max_side, origin)
 
 
 class Reading:
@@ -105,9 +108,10 @@ class Reading:
         span: tuple[float, float],
         fps: float | None,
         max_side: int | None,
+        origin: float | None = None,
     ) -> None:
         self.info = source.info
-        self._source = source
+        self._source, self._origin = source, origin
         self._frames = self._read(span, fps, max_side)
 
     @property
@@ -126,7 +130,9 @@ class Reading:
         empty = True
         with as_video_error(self.info.path):
             timed = _through(self._source.timed(start), end)
-            for time, content in _sample(timed, fps) if fps else timed:
+            if self._origin is not None:
+                timed = (frame for frame in timed if start <= frame[0] < end)
+            for time, content in _sample(timed, fps, self._origin or 0.0) if fps else timed:
                 if start <= time < end:
                     image = self._source.image(content, size)
                     if image is not None:
@@ -164,8 +170,8 @@ def _through(frames: Iterable[Timed], end: float) -> Iterator[Timed]:
             return
 
 
-def _sample(frames: Iterable[Timed], fps: float) -> Iterator[Timed]:
-    """Keep the frames that are nearest to some tick ``k / fps``; on ties, the earlier.
+def _sample(frames: Iterable[Timed], fps: float, origin: float) -> Iterator[Timed]:
+    """Keep the frames that are nearest to some tick ``origin + k / fps``; on ties, the earlier.
 
     A frame is nearest to the ticks up to half-way to the next frame, so one frame is buffered.
     The microsecond makes ties independent of the rounding of timestamps.
@@ -174,12 +180,12 @@ def _sample(frames: Iterable[Timed], fps: float) -> Iterator[Timed]:
     held: Timed | None = None
     for frame in frames:
         if held is not None:
-            tick = math.floor(((held[0] + frame[0]) / 2 + 1e-6) * fps)
+            tick = math.floor(((held[0] + frame[0]) / 2 - origin + 1e-6) * fps)
             if tick > passed:
                 yield held
                 passed = tick
         held = frame
-    if held is not None and math.floor((held[0] + 1e-6) * fps) > passed:
+    if held is not None and math.floor((held[0] - origin + 1e-6) * fps) > passed:
         yield held
 
 

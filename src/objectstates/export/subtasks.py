@@ -1,0 +1,119 @@
+"""Episodes of a robot dataset divided into subtasks without gaps: before, the action, after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from objectstates.base.errors import DatasetError, ExportError
+from objectstates.export.videos import ExportSource
+from objectstates.report.clip_view import ClipView
+from objectstates.robots.lerobot_dataset import Episode, LeRobotDataset, read_dataset
+from objectstates.robots.lerobot_files import is_dataset, read_parquet
+
+Times = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Subtask:
+    """What is done in the frames ``[first, last)`` of an episode, and its times in seconds of it.
+
+    ``start`` is the timestamp of its first frame in the dataset, to the bit; ``end`` is where the
+    next subtask starts, or the end of the last frame.
+    """
+
+    name: str
+    first: int
+    last: int
+    start: float
+    end: float
+
+
+def dataset_of_export(source: ExportSource, place: str | Path | None) -> LeRobotDataset:
+    """The dataset that the clips of a result are episodes of; ``place`` is where it is now."""
+    recorded = source.dataset
+    if recorded is None:
+        raise ExportError(
+            "the clips of this result are no episodes of a LeRobot dataset: choose csv or jsonl, "
+            "or discover a dataset"
+        )
+    root = Path(recorded if place is None else place)
+    if not is_dataset(root):
+        raise ExportError(
+            f"{root} is no LeRobot dataset: if it was moved, give its folder as `dataset`"
+        )
+    return read_dataset(root)
+
+
+def episode_subtasks(
+    source: ExportSource, dataset: LeRobotDataset, problems: list[str]
+) -> dict[int, tuple[Subtask, ...]]:
+    """The subtasks of each episode that has a result; others, and unreadable ones, are left out."""
+    episodes = {episode.index: episode for episode in dataset.episodes}
+    found = {}
+    for clip in source.clips:
+        recorded = clip.episode
+        if recorded is None or recorded.index not in episodes:
+            problems.append(f"left out clip {clip.name!r}: it is no episode of {dataset.root}")
+            continue
+        try:
+            times = frame_times(episodes[recorded.index])
+        except DatasetError as problem:
+            problems.append(f"left out clip {clip.name!r}: {problem}")
+            continue
+        found[recorded.index] = divide(clip, times, source)
+    if not found:
+        raise ExportError(f"no clip of this result is an episode of {dataset.root}")
+    return found
+
+
+def frame_times(episode: Episode) -> Times:
+    """(n,) the timestamps of an episode's frames, as the dataset has them."""
+    table = read_parquet(episode.record, ["timestamp", "episode_index"])
+    mine = table.filter(pc.equal(table["episode_index"], episode.index))
+    if not mine.num_rows:
+        raise DatasetError(f"{episode.record} has no rows of episode {episode.index}")
+    return np.asarray(mine["timestamp"].to_numpy(), np.float32)
+
+
+def divide(clip: ClipView, times: Times, source: ExportSource) -> tuple[Subtask, ...]:
+    """The subtasks of a clip, snapped to frames at these ``times`` (n,)."""
+    names, (begun, ended) = source.names, _action(clip)
+    count = len(times)
+    first, last = _frame(times, begun), _frame(times, ended)
+    if clip.action is not None:
+        first = min(first, count - 1)
+        last = max(last, first + 1)  # the action has a frame at least
+    edges = (0, first), (first, last), (last, count)
+    labels = (names.state_1, names.action, names.state_2)
+    period = float(np.median(np.diff(times))) if count > 1 else 0.0
+    starts = [*map(float, times), float(times[-1]) + period]
+    return tuple(
+        Subtask(name, a, b, starts[a], starts[b])
+        for name, (a, b) in zip(labels, edges, strict=True)
+        if a < b
+    )
+
+
+def _action(clip: ClipView) -> tuple[float, float]:
+    """Start and end of the action in seconds of the episode; of the change if it is not known."""
+    assert clip.episode is not None
+    seconds = clip.episode.seconds
+    if clip.action is not None:
+        return seconds(clip.action.start), seconds(clip.action.end)
+    before, after = clip.state_segments(1), clip.state_segments(2)
+    if before and after:
+        change = (before[-1].end + after[0].start) / 2
+    else:
+        change = clip.extent[1] if before else clip.extent[0]
+    return seconds(change), seconds(change)
+
+
+def _frame(times: Times, time: float) -> int:
+    """The frame nearest to a time, 0 to n; n if it lies nearer to the end of the last frame."""
+    period = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+    return int(np.searchsorted(times.astype(np.float64), time - period / 2))
