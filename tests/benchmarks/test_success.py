@@ -46,7 +46,7 @@ def test_every_clip_fails_once_and_a_fifth_at_a_time(made: Episodes, source: Sou
     *mixed, clean = mixed_corpora(made, dict(source.truth))
     assert len(mixed) == FOLDS
     assert not clean.failed.any()
-    assert sum(one.failed for one in mixed).tolist() == [1] * 10
+    assert np.sum([one.failed for one in mixed], axis=0).tolist() == [1] * 10
     assert {int(one.failed.sum()) for one in mixed} == {2}
 
 
