@@ -70,7 +70,8 @@ def test_data_are_plain_and_small(result: Result) -> None:
 
 def test_progress_is_drawn_at_the_middles_of_chunks(result: Result) -> None:
     n, t = len(result.clips), len(result.action_scores)
-    plain = clip_data(view_clips(result)[0], boxes_per_tracklet=1)
+    unknown = replace(result, progress=None, reached_chance=None)
+    plain = clip_data(view_clips(unknown)[0], boxes_per_tracklet=1)
     assert (plain["progress"], plain["reached"]) == (None, None)
     known = replace(result, progress=np.linspace(0, 1, t), reached_chance=np.full(n, 0.25))
     clip = view_clips(known)[0]
