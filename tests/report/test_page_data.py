@@ -66,3 +66,17 @@ def test_data_are_plain_and_small(result: Result) -> None:
     for tracklet, rows in zip(clip.tracklets, boxes, strict=True):
         assert rows[0][0] == pytest.approx(tracklet.boxes[0, 0], abs=0.01)
         assert rows[-1][0] == pytest.approx(tracklet.boxes[-1, 0], abs=0.01)
+
+
+def test_progress_is_drawn_at_the_middles_of_chunks(result: Result) -> None:
+    n, t = len(result.clips), len(result.action_scores)
+    unknown = replace(result, progress=None, reached_chance=None)
+    plain = clip_data(view_clips(unknown)[0], boxes_per_tracklet=1)
+    assert (plain["progress"], plain["reached"]) == (None, None)
+    known = replace(result, progress=np.linspace(0, 1, t), reached_chance=np.full(n, 0.25))
+    clip = view_clips(known)[0]
+    data = clip_data(clip, boxes_per_tracklet=1)
+    assert data["reached"] == 0.25
+    assert [time for time, _ in data["progress"]] == [time for time, _ in data["scores"]]
+    assert clip.progress is not None
+    assert [value for _, value in data["progress"]] == pytest.approx(clip.progress, abs=0.01)
