@@ -26,7 +26,7 @@ Floats32 = npt.NDArray[np.float32]
 SMOOTHING = 0.15  # seconds; of a moving average, before differences are taken
 LEVELS, FAST = (1.0, 99.0), 95.0  # percentiles
 FASTEST = 2.0  # times `FAST`: what is above counts no more
-LENGTH = 0.6  # of a row, root of the mean square; as the columns of the change profile
+LENGTH = 0.3  # of a row, root of the mean square; with 0.6 fewer actions are found (docs/robots.md)
 _STILL = 1e-9  # in units of the dataset: a smaller range of levels is that of a constant
 _NAMES = ("low", "high", "speed", "gripper", "centre", "factor")
 
