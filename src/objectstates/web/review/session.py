@@ -337,10 +337,18 @@ class ReviewSession:
     def _next(self) -> list[str]:
         """The clips to look at next, as ``discovery.ask_next`` orders them."""
         clips = [clip for clip in self._numbers if not self._answers[clip].left_out]
+        if self._chances:
+            left = [clip for clip in clips if clip not in self._journal.rows]
+            return sorted(left, key=self._chance)[:_NEXT]
         rows = np.array([self._numbers[clip] for clip in clips], np.int64)
         done = np.flatnonzero([clip in self._journal.rows for clip in clips])
         similarity = self._similarity[np.ix_(rows, rows)]
         return [clips[n] for n in facility_location(similarity, done, most=_NEXT)]
+
+    def _chance(self, clip: str) -> float:
+        """That the action is right, or the states where none was sought; 0 if not known."""
+        action, *states = self._chances.get(clip, (0.0, 0.0, 0.0))
+        return min(states) if math.isnan(action) else action
 
     def _verdict_json(self) -> dict[str, Any] | None:
         if self._verdict is None:

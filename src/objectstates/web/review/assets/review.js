@@ -118,7 +118,7 @@ function showNext() {
   $("next").hidden = id === null;
   $("next").dataset.clip = id ?? "";
   $("next").replaceChildren(element("span", {}, "Look at this next ", element("kbd", {}, "n")), element("strong", {}, element("bdi", {}, id ?? "")),
-    element("span", { class: "muted" }, "It stands for many others: correcting it helps most."));
+    element("span", { class: "muted" }, "Its answer is the least sure: look whether it is right."));
 }
 
 let shown = ""; // the clip as it is shown
