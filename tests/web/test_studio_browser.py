@@ -23,7 +23,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from benchmarks import browser as chromium
 from objectstates.data.corrections import read_corrections
 from objectstates.data.result import Result
-from objectstates.export.registry import FORMATS
+from objectstates.web.studio.session import OFFERED
 from tests.web.films import write_film, write_images
 from tests.web.studio.demo_clips import DEMO
 
@@ -263,7 +263,7 @@ def review(page: Page, server: Server, project: Path) -> None:
 def export(page: Page) -> None:
     page.wait(lambda: "2 clips corrected" in page.text("#step-review .status"))
     page.click("#export-all")
-    wanted = f"{len(FORMATS)} of {len(FORMATS)} formats written"
+    wanted = f"{len(OFFERED)} of {len(OFFERED)} formats written"
     page.wait(lambda: page.text("#step-export .status") == wanted)
     home = page.driver.current_url
     page.driver.get(f"{home}report")

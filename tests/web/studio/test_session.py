@@ -13,10 +13,9 @@ import pytest
 from objectstates.app.workspace import Workspace
 from objectstates.base.errors import ObjectStatesError, VideoError, WorkspaceError
 from objectstates.data.label_names import LabelNames
-from objectstates.export.registry import FORMATS
 from objectstates.web.events import EventStream
 from objectstates.web.studio.project import Project
-from objectstates.web.studio.session import StudioSession
+from objectstates.web.studio.session import OFFERED, StudioSession
 from tests.web.studio.demo_clips import DEMO, QUICK, VIDEOS
 
 SETTINGS = {name: QUICK[name] for name in ("max_side", "processes", "verdict")}
@@ -67,7 +66,7 @@ def test_from_videos_to_exports(session: StudioSession, tmp_path: Path) -> None:
 
     assert session.export("csv")["files"] >= 1
     done = session.export("all")
-    assert done["files"] > len(FORMATS)
+    assert done["files"] > len(OFFERED)
     state = session.state()
     assert all(Path(each["folder"]).is_dir() for each in state["exports"])
     rows = (session.project.found / "exports" / "jsonl").glob("*.jsonl")

@@ -362,9 +362,11 @@ class ReviewSession:
 
     def _formats(self) -> list[dict[str, Any]]:
         named, boxes = any(self._corpus.videos), len(self._corpus.tracklets.boxes) > 0
+        robot = any(self._corpus.episodes)
         return [
             {"name": name, "possible": named >= kind.needs_names and boxes >= kind.needs_boxes}
             for name, kind in FORMATS.items()
+            if robot or not kind.into_dataset
         ]
 
     def _bare_view(self, clip: str) -> ClipView:

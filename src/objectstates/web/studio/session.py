@@ -38,6 +38,10 @@ FEWEST_CLIPS = 2
 """Of a discovery; the verdict says that more are needed."""
 
 
+OFFERED = tuple(name for name, kind in FORMATS.items() if not kind.into_dataset)
+"""The formats of the last step; videos of a project are not those of a robot dataset."""
+
+
 class StudioSession:
     """One project that is open in a server; all methods may be called from any thread.
 
@@ -164,7 +168,7 @@ class StudioSession:
                 "format": name,
                 "folder": str(folder) if (folder / "export.json").is_file() else "",
             }
-            for name in FORMATS
+            for name in OFFERED
             for folder in [self.project.found / "exports" / name]
         ]
 
@@ -242,14 +246,14 @@ class StudioSession:
 
     def export(self, format: str) -> dict[str, Any]:
         """Write the result in a format, or in all that can be written with ``all``."""
-        if format not in FORMATS and format != "all":
-            raise WorkspaceError(f"{format} is not known: choose from {', '.join(FORMATS)}")
+        if format not in OFFERED and format != "all":
+            raise WorkspaceError(f"{format} is not known: choose from {', '.join(OFFERED)}")
         result = self._result()
         if result is None:
             raise WorkspaceError("there is no result to export yet: discover first")
         files, problems = 0, []
         with self._exporting:
-            for name in FORMATS if format == "all" else [format]:
+            for name in OFFERED if format == "all" else [format]:
                 try:
                     done = export(result, name, self.project.found / "exports" / name)
                 except ObjectStatesError as problem:

@@ -9,6 +9,8 @@ const WORDS = { fit: "Fitting and judging …", report: "Writing the report …"
 const ABOUT = {
   csv: "tables for spreadsheets", jsonl: "a line per clip", webvtt: "subtitles for players", coco: "boxes and frames",
   cvat: "for CVAT", labelstudio: "for Label Studio", rerun: "for the Rerun viewer", crops: "pictures of both states",
+  lerobot: "a copy of the dataset with subtasks", "lerobot-sidecar": "subtasks in a file beside it",
+  "lerobot-subtask-index": "a copy with subtask indices", sarm: "a copy with stages for reward models",
 };
 let started = false; // whether this tab asked to write
 
