@@ -7,7 +7,7 @@ dataset; ``dataset_folders.py`` makes a whole dataset of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from objectstates.base.errors import ExportError
+from objectstates.export.lerobot_progress import (
+    PROGRESS,
+    PROGRESS_FEATURE,
+    progress_column,
+    write_reached,
+)
 from objectstates.export.lerobot_tables import (
-    add_feature,
+    add_features,
     episode_runs,
     indexed_table,
     relative,
@@ -82,7 +88,7 @@ def write_lerobot(
     """The column ``language_persistent``: the same on all frames of an episode.
 
     A subtask is active from its timestamp until that of the next. Rows of other styles that the
-    column has already are kept.
+    column has already are kept. Progress and success are added if the result has them.
     """
     problems: list[str] = []
     place = dataset_of_export(source, dataset)
@@ -101,8 +107,15 @@ def write_lerobot(
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
         return pa.ListArray.from_arrays(offsets, pa.concat_arrays(repeated or [pa.array([], ROW)]))
 
-    rewrite_records(place, folder, LANGUAGE, column, problems)
-    add_feature(place, folder, LANGUAGE, {"dtype": "language", "shape": [1], "names": None})
+    columns: dict[str, Callable[[pa.Table], pa.Array]] = {LANGUAGE: column}
+    features: dict[str, dict[str, Any]] = {
+        LANGUAGE: {"dtype": "language", "shape": [1], "names": None}
+    }
+    if (progress := progress_column(source, place, problems)) is not None:
+        columns[PROGRESS], features[PROGRESS] = progress, PROGRESS_FEATURE
+    rewrite_records(place, folder, columns, problems)
+    add_features(place, folder, features)
+    write_reached(source, place, folder, problems)
     return problems
 
 
@@ -139,8 +152,9 @@ def write_lerobot_subtask_index(
                 )
         return pa.array(numbers)
 
-    rewrite_records(place, folder, "subtask_index", column, problems)
-    add_feature(place, folder, "subtask_index", {"dtype": "int64", "shape": [1], "names": None})
+    rewrite_records(place, folder, {"subtask_index": column}, problems)
+    feature = {"dtype": "int64", "shape": [1], "names": None}
+    add_features(place, folder, {"subtask_index": feature})
     pq.write_table(
         indexed_table("subtask", names, "subtask_index"), folder / "meta" / "subtasks.parquet"
     )

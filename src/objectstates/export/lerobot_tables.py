@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,12 @@ def relative(dataset: LeRobotDataset, path: Path) -> Path:
 def rewrite_records(
     dataset: LeRobotDataset,
     folder: Path,
-    column: str,
-    make: Callable[[pa.Table], pa.Array],
+    columns: Mapping[str, Callable[[pa.Table], pa.Array]],
     problems: list[str],
 ) -> None:
-    """Write all Parquet files of frames to ``folder`` with one more, or another, column.
+    """Write all Parquet files of frames to ``folder`` with columns added or replaced.
 
-    make : returns the column for a table of frames.
+    columns : by name, functions that return the column for a table of frames.
     One row group per episode, so that readers can get at one alone.
     """
     for path in dict.fromkeys(episode.record for episode in dataset.episodes):
@@ -43,7 +42,9 @@ def rewrite_records(
         table = read_parquet(path)
         if "episode_index" not in table.column_names:
             raise ExportError(f"{path} has no column episode_index, as every dataset needs")
-        write_by_episode(with_column(table, column, make(table)), folder / relative(dataset, path))
+        for name, make in columns.items():
+            table = with_column(table, name, make(table))
+        write_by_episode(table, folder / relative(dataset, path))
 
 
 def with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
@@ -73,10 +74,12 @@ def episode_runs(table: pa.Table) -> Iterator[tuple[int, range]]:
             yield int(owners[first]), range(first, last)
 
 
-def add_feature(dataset: LeRobotDataset, folder: Path, key: str, feature: dict[str, Any]) -> None:
-    """Write ``info.json`` to ``folder`` with one more feature; all else stays as it is."""
+def add_features(
+    dataset: LeRobotDataset, folder: Path, features: Mapping[str, dict[str, Any]]
+) -> None:
+    """Write ``info.json`` to ``folder`` with further features; all else stays as it is."""
     info = read_json(dataset.root / INFO)
-    info["features"][key] = feature
+    info["features"].update(features)
     path = folder / INFO
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(info, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
