@@ -2,7 +2,10 @@
 
 import json
 
+from objectstates.robots.lerobot_dataset import read_dataset
 from tests.cut.films import result_on
+from tests.export.lerobot_results import result_of
+from tests.robots.datasets import write_dataset
 from tests.video.videos import noise, write_video
 
 
@@ -33,3 +36,26 @@ def test_mistakes_name_the_option(tmp_path, run):
     code, _, err = run(*words)
     assert code == 2
     assert "--crf" in err
+
+
+def test_the_segments_of_a_dataset_become_one(tmp_path, run):
+    root = write_dataset(tmp_path / "set", episodes=(2.0, 2.0))
+    result_of(root).save(tmp_path / "found")
+    root = root.rename(tmp_path / "moved")
+    words = ("cut", str(tmp_path / "found"), "--out", str(tmp_path / "out"), "--format", "lerobot")
+    code, _, err = run(*words)
+    assert code != 0
+    assert "--dataset" in err
+    code, out, err = run(*words, "--dataset", str(root), "--json")
+    assert code == 0, err
+    facts = json.loads(out)
+    assert (facts["clips"], facts["episodes"], facts["problems"]) == (2, 6, 0)
+    assert len(read_dataset(tmp_path / "out").episodes) == 6
+
+
+def test_options_of_the_other_format_are_refused(tmp_path, run):
+    words = ("cut", str(tmp_path / "found"), "--out", str(tmp_path / "out"))
+    code, _, err = run(*words, "--format", "lerobot", "--fast")
+    assert code == 2
+    assert "--fast is for --format videos" in err
+    assert "--dataset is for --format lerobot" in run(*words, "--dataset", "x")[2]

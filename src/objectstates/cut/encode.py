@@ -69,7 +69,10 @@ def coding_of(video: VideoFile, sound: str | None, crf: int | None) -> Coding:
 
 
 def encode(
-    video: VideoFile, sound: Sound, coding: Coding, segments: Sequence[tuple[Segment, Path]]
+    video: VideoFile,
+    sound: Sound | None,
+    coding: Coding,
+    segments: Sequence[tuple[Segment, Path]],
 ) -> None:
     """Write consecutive segments of one clip, each atomically, in one pass over its frames."""
     frames = video.timed(segments[0][0].start)
@@ -89,7 +92,7 @@ def _film(target: Path, suffix: str) -> OutputContainer:
 def _write(
     film: OutputContainer,
     video: VideoFile,
-    sound: Sound,
+    sound: Sound | None,
     coding: Coding,
     segment: Segment,
     frames: Iterator[Timed],
@@ -99,7 +102,7 @@ def _write(
     base = video.time_base
     start, end = (round(Fraction(time) / base) for time in (segment.start, segment.end))
     stream = _add_stream(film, video, coding)
-    if (audio := sound.add_stream(film)) is not None:
+    if sound is not None and (audio := sound.add_stream(film)) is not None:
         whole = reaches_the_end(segment, video)
         sound.mux(film, audio, start * base, end * base, to_the_end=whole)
     shown: list[int] = []

@@ -24,7 +24,7 @@ import numpy as np
 from objectstates.base.cache import digest
 from objectstates.base.errors import CutError, SettingError, VideoError
 from objectstates.cut.encode import coding_of, encode, psnr
-from objectstates.cut.idle import moving_span
+from objectstates.cut.idle import kept_frames, moving_span
 from objectstates.cut.image_copy import copy_images
 from objectstates.cut.manifest import CutClip, Manifest, Written
 from objectstates.cut.segments import LABELS, ClipFrames, Segment, missing_parts, split
@@ -39,7 +39,6 @@ from objectstates.report.clip_view import ClipView
 from objectstates.video.image_folder import ImageFolder
 from objectstates.video.video_file import VideoFile
 
-KEPT_STATE = 0.5  # seconds of either state that trimming leaves, so that it can be seen
 SEGMENT_COLUMNS = (
     *("file", "clip", "source", "part", "label", "start", "end", "frames", "exact", "psnr"),
     "reached",
@@ -236,28 +235,15 @@ class _Job:
         assert action is not None
         first, last = 0, len(frames.times)
         if self._settings.trim_idle:
-            first, last = self._moving(frames, (action.start, action.end))
+            rate = self._video.image_fps
+            moving = moving_span(self._path, frames.bound(0), frames.end, image_fps=rate)
+            first, last = kept_frames(frames, moving, (action.start, action.end))
         segments = split(frames, (action.start, action.end), (first, last))
         ends = (
             (frames.bound(0), frames.bound(first)),
             (frames.bound(last), frames.bound(len(frames.times))),
         )
         return segments, tuple((a, b) for a, b in ends if b > a)
-
-    def _moving(self, frames: ClipFrames, action: tuple[float, float]) -> tuple[int, int]:
-        """First and one past the last frame of what moves, and of `KEPT_STATE` around the action.
-
-        A clip in which nothing moves is left as it is.
-        """
-        span = moving_span(self._path, frames.bound(0), frames.end, image_fps=self._video.image_fps)
-        if span is None:
-            return 0, len(frames.times)
-        start, end = min(span[0], action[0] - KEPT_STATE), max(span[1], action[1] + KEPT_STATE)
-        allowed = np.append(frames.cuts, len(frames.times))
-        times = np.append(frames.times[frames.cuts], frames.end)
-        first = int(allowed[max(int(np.searchsorted(times, start + 1e-9, "right")) - 1, 0)])
-        last = int(allowed[min(int(np.searchsorted(times, end - 1e-9)), len(times) - 1)])
-        return first, last
 
     def _targets(
         self, folder: Path, segments: list[Segment], suffix: str

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.cut.segments import ClipFrames
 from objectstates.data.corpus import Array
 from objectstates.video.reader import read_frames
 
@@ -24,6 +25,24 @@ LEAST = 3.0  # grey levels; the mean difference of a block in which something mo
 NOISE = 4.0  # times the usual difference of a block, at least
 RUN = 2  # comparisons in a row that must show motion
 MARGIN = 0.2  # seconds kept before the first and after the last motion
+KEPT_STATE = 0.5  # seconds of either state that trimming leaves, so that it can be seen
+
+
+def kept_frames(
+    frames: ClipFrames, span: tuple[float, float] | None, action: tuple[float, float]
+) -> tuple[int, int]:
+    """First and one past the last frame of what moves, and of `KEPT_STATE` around the action.
+
+    span : of `moving_span`; a clip in which nothing moves is left as it is.
+    """
+    if span is None:
+        return 0, len(frames.times)
+    start, end = min(span[0], action[0] - KEPT_STATE), max(span[1], action[1] + KEPT_STATE)
+    allowed = np.append(frames.cuts, len(frames.times))
+    times = np.append(frames.times[frames.cuts], frames.end)
+    first = int(allowed[max(int(np.searchsorted(times, start + 1e-9, "right")) - 1, 0)])
+    last = int(allowed[min(int(np.searchsorted(times, end - 1e-9)), len(times) - 1)])
+    return first, last
 
 
 def moving_span(

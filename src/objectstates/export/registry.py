@@ -75,7 +75,7 @@ class Exported:
     problems: tuple[str, ...]
 
 
-class _ExportFolder(Artefact):
+class ListedFolder(Artefact):
     """An artefact whose header lists its files, because their names depend on the clips."""
 
     def is_ours(self, place: Path) -> bool:
@@ -94,7 +94,7 @@ class _ExportFolder(Artefact):
             return False
 
 
-ARTEFACT = _ExportFolder(header="export.json", version=1, files=frozenset(), error=ExportError)
+ARTEFACT = ListedFolder(header="export.json", version=1, files=frozenset(), error=ExportError)
 
 
 def export(

@@ -190,12 +190,7 @@ def read_dataset(path: str | Path) -> LeRobotDataset:
         key: value for key, value in info["features"].items() if isinstance(value, dict)
     }
     cameras = tuple(key for key, value in features.items() if value.get("dtype") == "video")
-    templates = FileTemplates(
-        root,
-        str(info.get("data_path") or _DEFAULT_DATA[version]),
-        str(info.get("video_path") or _DEFAULT_VIDEO[version]),
-        max(1, int(info.get("chunks_size") or 1000)),
-    )
+    templates = file_templates(root, info)
     read = _episodes_v2 if version == 2 else _episodes_v3
     signals = {key: size for key, value in features.items() if (size := _signal_size(key, value))}
     return LeRobotDataset(
@@ -209,6 +204,17 @@ def read_dataset(path: str | Path) -> LeRobotDataset:
         signal_names={key: _component_names(features[key], signals[key]) for key in signals},
         tasks=task_names(root, version),
         episodes=tuple(sorted(read(root, templates, cameras), key=lambda e: e.index)),
+    )
+
+
+def file_templates(root: Path, info: dict[str, Any]) -> FileTemplates:
+    """Where the files of a dataset at ``root`` are, by its ``info.json`` or as usual."""
+    version = major_version(root, info.get("codebase_version"))
+    return FileTemplates(
+        root,
+        str(info.get("data_path") or _DEFAULT_DATA[version]),
+        str(info.get("video_path") or _DEFAULT_VIDEO[version]),
+        max(1, int(info.get("chunks_size") or 1000)),
     )
 
 
