@@ -1,6 +1,7 @@
 """Datasets of segments, read back with pyarrow alone: rows, frames and facts are the source's."""
 
 import json
+import resource
 from dataclasses import replace
 
 import numpy as np
@@ -218,3 +219,18 @@ def test_what_cannot_be_cut_is_explained_and_leaves_nothing(v2, tmp_path):
     with pytest.raises(CutError, match="are no episodes of a LeRobot dataset: cut them with"):
         cut_dataset(film, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", [100, 3000, 20_000])
+def test_a_full_disk_leaves_what_was_there(root, tmp_path, limit):
+    """A limit on the size of files stands for a full disk: writing fails in the same way."""
+    cut_dataset(result_of(root, "1"), tmp_path / "out")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(CutError, match="cannot write"):
+            cut_dataset(result_of(root), tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert len(read_dataset(tmp_path / "out").episodes) == 3

@@ -36,6 +36,7 @@ from objectstates.robots.lerobot_dataset import Episode, LeRobotDataset, file_te
 from objectstates.robots.lerobot_files import INFO, major_version, read_json, read_parquet
 
 ARTEFACT = ListedFolder(header="cut.json", version=1, files=frozenset(), error=CutError)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no room, which no other clip would have
 SUBTASKS = Path("meta", "subtasks.parquet")  # names for the column subtask_index
 
 
@@ -115,8 +116,8 @@ def _cut_clip(
     try:
         writer.write(clip, episodes[clip.episode.index])
     except (VideoError, DatasetError, av.FFmpegError) as problem:
-        if getattr(problem, "errno", None) == errno.ENOSPC:
-            raise
+        if getattr(problem, "errno", None) in FULL:
+            raise CutError(f"cannot write the dataset: {problem}") from problem
         problems.append(f"left out clip {clip.name!r}: {problem}")
 
 
