@@ -171,3 +171,13 @@ def test_a_discovery_waits_for_a_review_that_writes(session: StudioSession) -> N
     with pytest.raises(WorkspaceError, match="being written"):
         session.discover()
     assert session.state()["job"]["state"] == "none"
+
+
+def test_a_discovery_that_cannot_be_started_leaves_no_trace(session: StudioSession) -> None:
+    for video in VIDEOS:
+        shutil.copy(video, session.project.videos)
+    session.choose({"boxes": "motion"})
+    session.project.log.mkdir()
+    with pytest.raises(WorkspaceError, match="cannot be started"):
+        session.discover()
+    assert session.state()["job"]["state"] == "none"

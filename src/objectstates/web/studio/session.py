@@ -245,8 +245,8 @@ class StudioSession:
             }
             self.hold_found()
             job = Job("running", self.project.inputs())
-            self.project.change({"job": job})
             self._discovery.start(task)
+            self.project.change({"job": job})  # its end waits for the lock
         self._changed()
 
     def cancel(self) -> None:
