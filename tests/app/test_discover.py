@@ -13,6 +13,12 @@ import objectstates
 from objectstates import Corpus, Result
 from objectstates.app.discover import Monitor
 from objectstates.base.errors import CorrectionError, SettingError, VideoError
+from objectstates.data.corrections import (
+    Correction,
+    UnusedCorrectionWarning,
+    read_corrections,
+    write_corrections,
+)
 
 CLIPS = Path(str(files("objectstates"))) / "demo"
 VIDEOS = sorted(CLIPS.glob("*.mp4"))[:3]
@@ -53,6 +59,19 @@ class Recorder(Monitor):
 
     def finished(self, result, reused):
         self.result, self.reused = result, reused
+
+
+def test_corrections_of_clips_that_are_gone_are_kept_and_not_used(discover, tmp_path):
+    out = tmp_path / "found"
+    discover(out=out, verdict=False)
+    told = [Correction(VIDEOS[0].stem, "exclude"), Correction(VIDEOS[1].stem, "action", 2.0, 4.0)]
+    write_corrections(out / "corrections.csv", told)
+    with pytest.warns(UnusedCorrectionWarning, match=f"1, the first of '{VIDEOS[0].stem}'"):
+        result = discover(VIDEOS[1:], out=out, verdict=False)
+    assert [row.kind for row in result.corrections] == ["action"]
+    assert set(read_corrections(out / "corrections.csv")) == set(told)
+    with pytest.raises(CorrectionError, match="there is no clip"):
+        discover(VIDEOS[1:], out=out, corrections=out / "corrections.csv")
 
 
 def test_one_call_leads_from_videos_to_a_result_and_a_report(discover, tmp_path):

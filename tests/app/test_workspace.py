@@ -56,6 +56,16 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+@pytest.mark.parametrize(
+    "name", [".~lock.corrections.csv#", "corrections.csv~", ".corrections.csv.swp", ".DS_Store"]
+)
+def test_an_editor_that_has_the_corrections_open_is_no_obstacle(tmp_path, name):
+    Workspace(tmp_path)
+    (tmp_path / name).write_text("its own")
+    assert Workspace(tmp_path).corrections_to_use(None) == ()
+    assert (tmp_path / name).read_text() == "its own"
+
+
 def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
     (tmp_path / "f").write_text("precious")
     with pytest.raises(WorkspaceError, match="cannot write"):

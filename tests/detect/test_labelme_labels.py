@@ -53,6 +53,8 @@ def test_what_cannot_be_used_is_refused_with_its_file(folder: Path):
     for shapes, changes, message in (
         ([shape("cup", "point", (1, 2))], {}, "0.json, shape 1.*encloses nothing"),
         ([{"label": "cup"}], {}, "shape 1 is not a label with points"),
+        ([shape("cup", "rectangle", (0, 0), (9, 10**400))], {}, "shape 1 is not a label"),
+        ([], {"imagePath": "a" * 5000}, "which is in none of"),
         ([5], {}, "shape 1 is not a label with points"),
         ([], {"imagePath": None}, "no imagePath"),
         ([], {"imagePath": "/etc/hostname"}, "hostname, which is in none of"),

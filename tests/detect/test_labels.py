@@ -91,6 +91,8 @@ def test_several_objects_must_be_told_apart(labels: Path):
         ({"bbox": [5, 5, 10, -3]}, "covers nothing"),
         ({"bbox": [5, 5, float("nan"), 3]}, "covers nothing"),
         ({"bbox": [5, 5, 10]}, "four numbers"),
+        ({"bbox": [5, 5, 10, 10**400]}, "four numbers"),
+        ({"bbox": [5, 5, 10, 10], "image_id": [1]}, "not among the images"),
         ({}, "four numbers"),
         ({"bbox": [5, 5, 10, 10], "image_id": 99}, "not among the images"),
         ({"bbox": [150, 5, 30, 10]}, r"reaches out of the 160 x 120 pixels of image 0\.png"),
@@ -102,6 +104,20 @@ def test_bad_boxes_are_named(labels: Path, annotation: dict[str, Any], message: 
     with pytest.raises(LabelError, match=message) as caught:
         list(read_labels(edited(labels, annotations=[bad])).load())
     assert str(labels) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        ({"id": [0]}, "every image needs an id"),
+        ({"width": "wide"}, "the width 'wide'.* no numbers of pixels"),
+        ({"height": float("inf")}, "no numbers of pixels"),
+    ],
+)
+def test_bad_images_are_named(labels: Path, image: dict[str, Any], message: str):
+    first = json.loads(labels.read_text())["images"][0]
+    with pytest.raises(LabelError, match=message):
+        read_labels(edited(labels, images=[first | image], annotations=[]))
 
 
 @pytest.mark.parametrize(

@@ -189,3 +189,31 @@ def test_links_to_files_stay_links(root, tmp_path):
     export(result_of(root), "lerobot", None, in_place=True)
     assert video.is_symlink()
     assert find_dataset_clips([root])[0].video.exists()
+
+
+@pytest.mark.parametrize("folder", ["videos", "data", "meta"])
+def test_folders_that_are_links_stay_whole(root, tmp_path, folder):
+    """Large folders often lie on another disk; nothing is written there."""
+    elsewhere = tmp_path / "disk" / folder
+    elsewhere.parent.mkdir()
+    (root / folder).rename(elsewhere)
+    (root / folder).symlink_to(elsewhere)
+    before = contents(elsewhere)
+    export(result_of(root), "lerobot", tmp_path / "copy")
+    assert all(has_language(tmp_path / "copy"))
+    export(result_of(root), "lerobot-sidecar", None, in_place=True)
+    export(result_of(root), "lerobot", None, in_place=True)
+    assert all(has_language(root))
+    assert contents(elsewhere) == before
+    assert (root / "meta" / "lerobot_annotations.json").is_file()
+    assert (root / "videos").is_symlink() == (folder == "videos")
+
+
+def test_links_that_lead_nowhere_or_in_circles_are_no_obstacle(root, tmp_path):
+    (root / "meta" / "gone.json").symlink_to(tmp_path / "gone.json")
+    (root / "meta" / "circle").symlink_to(root)
+    export(result_of(root), "lerobot", tmp_path / "copy")
+    export(result_of(root), "lerobot", None, in_place=True)
+    assert all(has_language(root))
+    assert all(has_language(tmp_path / "copy"))
+    assert (root / "meta" / "gone.json").is_symlink()

@@ -1,8 +1,11 @@
 """What a LeRobot dataset says about itself, in the layouts that occur in practice."""
 
 import json
+import os
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from objectstates.base.errors import DatasetError, SettingError, VideoError
@@ -203,6 +206,17 @@ def test_images_instead_of_videos_are_explained(changed):
         ({"fps": 0}, "fps is 0"),
         ({"video_path": "{day}/{video_key}.mp4"}, "has an unknown field .'day'"),
         ({"data_path": "../{episode_index}.parquet"}, "leaves the dataset"),
+        ({"data_path": "/etc/{episode_index}"}, "leaves the dataset"),
+        ({"video_path": "a/{video_key}/../../x.mp4"}, "leaves the dataset"),
+        ({"video_path": "."}, "leaves the dataset"),
+        ({"video_path": "a\0b"}, "is no path"),
+        ({"video_path": "{episode_index.__class__}"}, "a field is a name and a width"),
+        ({"video_path": "{video_key[0]}"}, "a field is a name and a width"),
+        ({"video_path": "{episode_index:99999999999d}"}, "a field is a name and a width"),
+        ({"data_path": "{0}.parquet"}, "has an unknown field"),
+        ({"chunks_size": "many"}, "chunks_size is 'many', not a whole number"),
+        ({"chunks_size": float("inf")}, "chunks_size is 'inf'"),
+        ({"fps": float("nan")}, "fps is nan"),
     ],
 )
 def test_what_is_wrong_in_the_header_is_named(changed, facts, message):
@@ -210,10 +224,61 @@ def test_what_is_wrong_in_the_header_is_named(changed, facts, message):
         read_dataset(changed(**facts))
 
 
+@pytest.mark.parametrize("shape", [["many"], [10**12], [-1], [[3]]])
+def test_a_feature_without_a_size_is_no_signal(changed, shape):
+    feature = {"dtype": "float32", "shape": shape, "names": None}
+    assert "action" not in read_dataset(changed(features={"action": feature})).signals
+
+
+def test_a_path_that_is_too_long_is_a_missing_video(changed):
+    root = changed(video_path="x" * 5000)
+    assert not os.path.exists(find_dataset_clips([root], camera="front")[0].video)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"episode_index": 0}, "lists episode 0 2 times"),
+        ({"episode_index": 10**30}, "episode_index is .*not a whole number"),
+        ({"episode_index": -1}, "episode_index is '-1'"),
+        ({"episode_index": 9, "length": "long"}, "length is 'long'"),
+        ({"episode_index": 9, "length": float("inf")}, "length is 'inf'"),
+    ],
+)
+def test_what_is_wrong_with_an_episode_is_named(changed, line, message):
+    root = changed()
+    with (root / "meta" / "episodes.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    with pytest.raises(DatasetError, match=message):
+        read_dataset(root)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        (f"videos/{CAMERA}/to_timestamp", float("nan"), "has no times from_timestamp and to"),
+        (f"videos/{CAMERA}/from_timestamp", -1.0, "has no times from_timestamp and to"),
+        ("data/file_index", float("nan"), "data/file_index is 'nan'"),
+        ("episode_index", None, "column 'episode_index' is missing or has no value"),
+    ],
+)
+def test_what_is_wrong_in_a_table_of_episodes_is_named(v3, tmp_path, column, value, message):
+    root = shutil.copytree(v3, tmp_path / "set")
+    [path] = (root / "meta" / "episodes").rglob("*.parquet")
+    table = pq.read_table(path)
+    wrong = pa.array([value] * len(table), pa.float64())
+    pq.write_table(table.set_column(table.column_names.index(column), column, wrong), path)
+    with pytest.raises(DatasetError, match=message):
+        read_dataset(root)
+
+
 def test_damaged_metadata_names_the_file(changed, v3, tmp_path):
     root = changed()
     (root / "meta" / "episodes.jsonl").write_text('{"episode_index": 0}\n{"episode')
     with pytest.raises(DatasetError, match=r"episodes.jsonl, line 2: .*correct this line"):
+        read_dataset(root)
+    (root / "meta" / "episodes.jsonl").write_text("[" * 100_000)
+    with pytest.raises(DatasetError, match=r"episodes.jsonl, line 1: .*correct this line"):
         read_dataset(root)
     (root / "meta" / "info.json").write_text("{")
     with pytest.raises(DatasetError, match=r"info.json cannot be read"):

@@ -53,6 +53,9 @@ def test_signals_are_chosen_by_name(root):
         ("action", [[1.0], [1.0, 2.0]], "differ in length"),
         ("timestamp", [0.1, 0.1], "timestamps do not increase"),
         ("episode_index", [5, 5], "no rows of this episode"),
+        ("episode_index", ["a", "b"], "are no numbers"),
+        ("timestamp", ["a", "b"], "are no numbers"),
+        ("action", [["a"], ["b"]], "are no numbers"),
     ],
 )
 def test_what_is_wrong_in_the_rows_is_named(root, column, values, message):
@@ -60,6 +63,13 @@ def test_what_is_wrong_in_the_rows_is_named(root, column, values, message):
     episode = episodes(root)[0]
     pq.write_table(pa.table({**rows, column: values}), episode.record)
     with pytest.raises(DatasetError, match=message):
+        read_signals(episode, ("action",))
+
+
+def test_a_missing_column_is_named(root):
+    episode = episodes(root)[0]
+    pq.write_table(pa.table({"episode_index": [0, 0], "action": [[1.0], [2.0]]}), episode.record)
+    with pytest.raises(DatasetError, match="has no column timestamp"):
         read_signals(episode, ("action",))
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,14 @@ def test_ids_are_unique_and_tell_the_videos_apart(tmp_path: Path) -> None:
 def test_what_does_not_exist_is_an_error_at_once(tmp_path: Path, name: str) -> None:
     with pytest.raises(VideoError, match=f"{name}: this does not exist"):
         find_clips([tmp_path / name])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_a_name_that_is_no_text_is_an_error_that_can_be_printed(tmp_path: Path) -> None:
+    touch(tmp_path, os.fsdecode(b"caf\xe9.mp4"))
+    with pytest.raises(VideoError, match="not in UTF-8; rename it") as caught:
+        find_clips([tmp_path])
+    assert str(caught.value).isascii()
 
 
 def test_a_folder_without_videos_is_an_error(tmp_path: Path) -> None:

@@ -69,7 +69,10 @@ def test_a_link_from_another_page_works_by_a_page_of_ours(ask: Client) -> None:
     assert "set-cookie" in answer.headers
 
 
-@pytest.mark.parametrize("path", [f"//evil.example/?token={TOKEN}", f"/\\evil?token={TOKEN}"])
+@pytest.mark.parametrize(
+    "path",
+    [f"//evil.example/?token={TOKEN}", f"/\\evil?token={TOKEN}", f"/\\/evil.example?token={TOKEN}"],
+)
 def test_the_token_never_leads_to_another_server(ask: Client, path: str) -> None:
     target = ask("GET", path, Cookie=None).headers["location"]
     assert target.startswith("/")
@@ -160,7 +163,18 @@ def test_a_length_that_is_no_number_is_refused(ask: Client, length: str) -> None
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b'"text"', b"null", b'{"value": NaN}', b"\xff", b"[" * 100_000]
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"text"',
+        b"null",
+        b'{"value": NaN}',
+        b'{"value": "\\ud800"}',
+        b"\xff",
+        b"[" * 100_000,
+    ],
 )
 def test_malformed_json_is_one_clear_sentence(ask: Client, body: bytes) -> None:
     answer = ask("POST", "/api/change", body, Content_Type="application/json")

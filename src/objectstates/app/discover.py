@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
@@ -18,7 +19,14 @@ from objectstates.base.errors import SettingError, VideoError
 from objectstates.base.storage import make_folder
 from objectstates.base.torch_utils import solver_device
 from objectstates.data.corpus import Corpus
-from objectstates.data.corrections import check_clips, read_corrections
+from objectstates.data.corrections import (
+    Correction,
+    UnusedCorrectionWarning,
+    by_clip,
+    check_clips,
+    read_corrections,
+    rows_of,
+)
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.data.truth import read_truth
@@ -132,10 +140,11 @@ def discover(
         scratch = make_folder(Path(scratch), "scratch")
     workspace = Workspace(out)
     rows, names = workspace.corrections_to_use(corrections), workspace.names_to_use(names)
-    check_clips(rows, [span.id for span in spans])
-    if corrections is None and rows:
-        monitor.told(workspace.corrections, len(rows))
+    present = [span.id for span in spans]
+    if corrections is None and (count := len(rows_of(rows, present))):
+        monitor.told(workspace.corrections, count)
     with monitor.stage("ingest") as progress:
+        _warn_of_others(rows, present, workspace.corrections)
         corpus, report = ingest_to(
             workspace.corpus,
             spans,
@@ -156,13 +165,25 @@ def discover(
             ray_address=address,
             configuration=configuration,
             callback=progress,
-            corrections=[row for row in rows if row.clip in corpus.clip_ids],  # others failed
+            corrections=rows_of(rows, corpus.clip_ids),  # other clips failed, or are gone
             names=names,
         )
     with monitor.stage("report") as progress:
         report_reused = workspace.write_report(result, processes=processes, progress=progress)
     monitor.finished(result, {"fit": fit_reused, "report": report_reused})
     return result
+
+
+def _warn_of_others(rows: Sequence[Correction], clips: Sequence[str], place: Path) -> None:
+    """Name the corrections of clips that are gone; they stay in the file."""
+    gone = [clip for clip in by_clip(rows) if clip not in clips]
+    if gone:
+        warnings.warn(
+            f"{place} has corrections of clips that are not among the videos, which are kept but "
+            f"not used: {len(gone)}, the first of {gone[0]!r}",
+            UnusedCorrectionWarning,
+            stacklevel=3,
+        )
 
 
 def settings_from(options: Mapping[str, Any]) -> IngestSettings:

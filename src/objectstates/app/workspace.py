@@ -41,6 +41,8 @@ NAMES = frozenset({"corpus", "result", "report.html", STATE, CORRECTIONS, REVIEW
 _LEFTOVER = re.compile(
     rf"\.(?:{'|'.join(map(re.escape, sorted(NAMES)))})\.(\d+)(?:-\w+)?\.(?:tmp|old)"
 )
+_BY_EDITORS = re.compile(rf".*{re.escape(CORRECTIONS)}.*|\.DS_Store")
+"""Locks and copies that programs keep beside a file that is being edited."""
 
 
 class Workspace:
@@ -61,7 +63,8 @@ class Workspace:
         self.folder.mkdir(parents=True, exist_ok=True)
         entries = {path.name: path for path in self.folder.iterdir()}
         leftovers = {name for name in entries if _LEFTOVER.fullmatch(name)}
-        foreign = sorted(set(entries) - NAMES - leftovers)
+        beside = {name for name in entries if _BY_EDITORS.fullmatch(name)}
+        foreign = sorted(set(entries) - NAMES - leftovers - beside)
         if foreign or (set(entries) - leftovers and STATE not in entries):
             raise WorkspaceError(
                 f"{self.folder} exists and holds something else"

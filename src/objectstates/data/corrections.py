@@ -44,10 +44,12 @@ __all__ = [
     "MAX_TEXT",
     "Correction",
     "Kind",
+    "UnusedCorrectionWarning",
     "by_clip",
     "check_clips",
     "corrections_from_json",
     "read_corrections",
+    "rows_of",
     "write_corrections",
 ]
 
@@ -55,6 +57,10 @@ COLUMNS = ("clip", "kind", "start", "end", "value")
 MAX_BYTES = 16 * 2**20
 MAX_ROWS = 100_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # beginnings that a spreadsheet interprets
+
+
+class UnusedCorrectionWarning(UserWarning):
+    """Some corrections are of clips that are gone; they are not used."""
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -181,6 +187,12 @@ def by_clip(corrections: Iterable[Correction]) -> dict[str, list[Correction]]:
     for row in corrections:
         found.setdefault(row.clip, []).append(row)
     return found
+
+
+def rows_of(corrections: Iterable[Correction], clips: Iterable[str]) -> tuple[Correction, ...]:
+    """The rows of these clips."""
+    among = set(clips)
+    return tuple(row for row in corrections if row.clip in among)
 
 
 def check_clips(corrections: Iterable[Correction], clips: Iterable[str]) -> None:

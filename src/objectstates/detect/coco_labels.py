@@ -22,8 +22,8 @@ def read_coco(path: Path, data: Any, object: str | None) -> Labels:
     """The labels of one category in the parsed content of a file."""
     content = _checked(path, data)
     category, name = _category(path, content["categories"], object)
-    known = {entry.get("id"): entry for entry in content["images"]}
-    if len(known) < len(content["images"]) or None in known:
+    known = {key: entry for entry in content["images"] if _is_id(key := entry.get("id"))}
+    if len(known) < len(content["images"]):
         raise LabelError(f"{path}: every image needs an id of its own; two are the same or missing")
     drawn: dict[Any, list[list[float]]] = {key: [] for key in known}
     crowds: dict[Any, list[list[float]]] = {key: [] for key in known}
@@ -31,7 +31,7 @@ def read_coco(path: Path, data: Any, object: str | None) -> Labels:
         if annotation.get("category_id") != category:
             continue
         key = annotation.get("image_id")
-        if key not in known:
+        if not _is_id(key) or key not in known:
             raise LabelError(
                 f"{path}: annotation {annotation.get('id')} is of image {key!r}, which is not "
                 "among the images: correct its image_id"
@@ -60,6 +60,10 @@ def _checked(path: Path, content: Any) -> dict[str, list[dict[str, Any]]]:
     return dict(content)
 
 
+def _is_id(value: object) -> bool:
+    return isinstance(value, int | str)
+
+
 def _category(path: Path, categories: list[dict[str, Any]], wanted: str | None) -> tuple[Any, str]:
     names = {str(c.get("name")): c.get("id") for c in categories}
     name = choose_object(path, names, wanted)
@@ -70,7 +74,7 @@ def _box(path: Path, annotation: dict[str, Any]) -> list[float]:
     place = f"{path}: annotation {annotation.get('id')} of image {annotation.get('image_id')!r}"
     try:
         x, y, width, height = (float(v) for v in annotation["bbox"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise LabelError(f"{place} needs a bbox [x, y, width, height] of four numbers") from None
     if not all(map(math.isfinite, (x, y, width, height))) or width <= 0 or height <= 0:
         raise LabelError(
@@ -87,8 +91,7 @@ def _image(
     ignored: list[list[float]],
     rates: dict[Path, float],
 ) -> LabelledImage:
-    size = entry.get("width"), entry.get("height")
-    declared = (int(size[0]), int(size[1])) if size[0] and size[1] else None
+    declared = _size(path, entry)
     drawn = np.array(boxes, np.float32).reshape(-1, 4)
     crowd = np.array(ignored, np.float32).reshape(-1, 4)
     if not entry.get("video"):
@@ -101,6 +104,18 @@ def _image(
     video = path.parent / str(entry["video"])
     time = _time(path, entry, video, rates)
     return LabelledImage(f"{entry['video']} at {time:.2f} s", video, time, drawn, crowd, declared)
+
+
+def _size(path: Path, entry: dict[str, Any]) -> tuple[int, int] | None:
+    """Width and height in pixels, if both are given."""
+    width, height = entry.get("width"), entry.get("height")
+    try:
+        return (int(width), int(height)) if width and height else None
+    except (TypeError, ValueError, OverflowError):
+        raise LabelError(
+            f"{path}: image {entry.get('id')!r} has the width {width!r} and the height {height!r}, "
+            "which are no numbers of pixels"
+        ) from None
 
 
 def _time(path: Path, entry: dict[str, Any], video: Path, rates: dict[Path, float]) -> float:
@@ -117,7 +132,7 @@ def _time(path: Path, entry: dict[str, Any], video: Path, rates: dict[Path, floa
             raise ValueError(time)
     except VideoError as error:
         raise LabelError(f"{path} names a video that cannot be used: {error}") from error
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+    except (KeyError, TypeError, ValueError, ArithmeticError):
         raise LabelError(
             f"{path}: image {entry.get('id')!r} of video {entry['video']} needs its time in "
             "seconds, or its frame counted from 0"

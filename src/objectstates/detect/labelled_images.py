@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -226,7 +227,7 @@ def find_media(labels: Path, name: str, media: Path | None) -> Path:
     places = [media] if media is not None else [beside, beside / "images", beside.parent]
     for place in places:
         for candidate in (place.joinpath(*parts), place / parts[-1]):
-            if candidate.exists():
+            if os.path.exists(candidate):  # False for a name that is too long
                 return candidate
     looked = ", ".join(map(str, places))
     raise LabelError(

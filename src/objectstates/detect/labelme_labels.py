@@ -45,7 +45,7 @@ def _image(file: Path, data: dict[str, Any], media: Path | None) -> Drawn:
         place = f"{file}, shape {number}"
         try:
             boxes.append((str(shape["label"]), checked_box(place, _hull(shape))))
-        except (KeyError, TypeError, ValueError) as problem:
+        except (KeyError, TypeError, ValueError, OverflowError) as problem:
             raise LabelError(
                 f"{place} is not a label with points ({problem}): correct or remove it"
             ) from problem

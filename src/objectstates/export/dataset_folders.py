@@ -21,10 +21,12 @@ _LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<process>\d+)-\w+\.tmp")
 
 
 def complete_copy(dataset: Path, folder: Path) -> None:
-    """Copy into ``folder`` all files of the dataset that it does not have yet."""
-    for path in _files(dataset):
-        target = folder / path.relative_to(dataset)
-        if not target.exists():
+    """Copy into ``folder`` all files of the dataset that it does not have yet.
+
+    Links are followed; those that lead nowhere are left out.
+    """
+    for path, target in _missing(dataset, folder, follow=True):
+        if path.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
 
@@ -45,7 +47,7 @@ def rewrite_in_place(
         changed = sorted(path.relative_to(temporary) for path in _files(temporary))
         if not changed:
             raise ExportError(f"nothing to write into {root}: {'; '.join(problems)}")
-        if len(changed) == 1:
+        if len(changed) == 1 and (root / changed[0]).parent.resolve().is_relative_to(root):
             write_atomically(root / changed[0], (temporary / changed[0]).read_bytes())
         else:
             _link_others(root, temporary)
@@ -69,12 +71,28 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in sorted(names))
 
 
+def _missing(
+    place: Path, folder: Path, *, follow: bool = False, above: frozenset[Path] = frozenset()
+) -> Iterator[tuple[Path, Path]]:
+    """What ``folder`` lacks of the files and links in ``place``, and where it belongs.
+
+    follow : go into links to folders. Else such a link is kept as it is, unless ``folder`` has a
+        folder of that name, with changed files.
+    above : the folders on the way here, to which no link leads back.
+    """
+    above |= {place.resolve()}
+    for path in sorted(place.iterdir()):
+        target = folder / path.name
+        if path.is_dir() and (follow or target.is_dir() or not path.is_symlink()):
+            if path.resolve() not in above:
+                yield from _missing(path, target, follow=follow, above=above)
+        elif not os.path.lexists(target):
+            yield path, target
+
+
 def _link_others(root: Path, folder: Path) -> None:
     """Link the files of ``root`` that ``folder`` does not have; copy where that is not possible."""
-    for path in _files(root):
-        target = folder / path.relative_to(root)
-        if target.exists():
-            continue
+    for path, target in _missing(root, folder):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(path, target, follow_symlinks=False)

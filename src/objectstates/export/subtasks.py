@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from objectstates.base.errors import DatasetError, ExportError
@@ -74,10 +75,16 @@ def episode_subtasks(
 def frame_times(episode: Episode) -> Times:
     """(n,) the timestamps of an episode's frames, as the dataset has them."""
     table = read_parquet(episode.record, ["timestamp", "episode_index"])
-    mine = table.filter(pc.equal(table["episode_index"], episode.index))
-    if not mine.num_rows:
+    try:
+        mine = table.filter(pc.equal(table["episode_index"], episode.index))
+        times = np.asarray(mine["timestamp"].to_numpy(), np.float32)
+    except (ValueError, TypeError, pa.ArrowException) as problem:
+        raise DatasetError(f"{episode.record}: the times are no numbers ({problem})") from None
+    if not len(times):
         raise DatasetError(f"{episode.record} has no rows of episode {episode.index}")
-    return np.asarray(mine["timestamp"].to_numpy(), np.float32)
+    if not np.isfinite(times).all():
+        raise DatasetError(f"{episode.record}: times of episode {episode.index} are not finite")
+    return times
 
 
 def divide(clip: ClipView, times: Times, source: ExportSource) -> tuple[Subtask, ...]:

@@ -8,7 +8,9 @@ ignored, since it is often wrong.
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -26,9 +28,11 @@ from objectstates.robots.lerobot_files import (
     read_json,
     read_json_lines,
     task_names,
+    whole_number,
 )
 from objectstates.video.clip_list import ClipSpan, RecordedEpisode
 
+MOST_COMPONENTS = 100_000  # of a feature of the robot
 EARLY = 0.25  # frames by which spans start and end early: times of frames are rounded
 _DEFAULT_DATA = {
     2: "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet",
@@ -192,6 +196,8 @@ def read_dataset(path: str | Path) -> LeRobotDataset:
     cameras = tuple(key for key, value in features.items() if value.get("dtype") == "video")
     templates = file_templates(root, info)
     read = _episodes_v2 if version == 2 else _episodes_v3
+    episodes = sorted(read(root, templates, cameras), key=lambda e: e.index)
+    _check_unique(root, episodes)
     signals = {key: size for key, value in features.items() if (size := _signal_size(key, value))}
     return LeRobotDataset(
         root=root,
@@ -203,7 +209,7 @@ def read_dataset(path: str | Path) -> LeRobotDataset:
         signals=signals,
         signal_names={key: _component_names(features[key], signals[key]) for key in signals},
         tasks=task_names(root, version),
-        episodes=tuple(sorted(read(root, templates, cameras), key=lambda e: e.index)),
+        episodes=tuple(episodes),
     )
 
 
@@ -214,19 +220,30 @@ def file_templates(root: Path, info: dict[str, Any]) -> FileTemplates:
         root,
         str(info.get("data_path") or _DEFAULT_DATA[version]),
         str(info.get("video_path") or _DEFAULT_VIDEO[version]),
-        max(1, int(info.get("chunks_size") or 1000)),
+        max(1, whole_number(root / INFO, "chunks_size", info.get("chunks_size") or 1000)),
     )
+
+
+def _check_unique(root: Path, episodes: Sequence[Episode]) -> None:
+    """Raise if two rows are about the same episode: clips are named by its number."""
+    for index, count in Counter(episode.index for episode in episodes).items():
+        if count > 1:
+            raise DatasetError(
+                f"{root / 'meta'} lists episode {index} {count} times: copy the dataset again"
+            )
 
 
 def _episodes_v2(root: Path, templates: FileTemplates, cameras: Sequence[str]) -> list[Episode]:
     episodes = []
-    for row in read_json_lines(root / "meta" / "episodes.jsonl"):
+    path = root / "meta" / "episodes.jsonl"
+    for row in read_json_lines(path):
         index = row.get("episode_index")
         if not isinstance(index, int):
-            raise DatasetError(f"{root / 'meta/episodes.jsonl'}: a line has no episode_index")
+            raise DatasetError(f"{path}: a line has no episode_index")
+        index = whole_number(path, "episode_index", index)
         videos = {c: VideoSpan(templates.video_path(c, episode_index=index)) for c in cameras}
         record = templates.data_path(episode_index=index)
-        length = int(row.get("length") or 0)
+        length = whole_number(path, "length", row.get("length") or 0)
         episodes.append(Episode(index, length, _tasks(row.get("tasks")), record, videos))
     return episodes
 
@@ -235,36 +252,52 @@ def _episodes_v3(root: Path, templates: FileTemplates, cameras: Sequence[str]) -
     episodes = []
     for path, table in episode_tables(root):
         for row in table.to_pylist():
-            try:
-                index = int(row["episode_index"])
-                record = templates.data_path(
-                    chunk_index=int(row["data/chunk_index"]),
-                    file_index=int(row["data/file_index"]),
-                    episode_index=index,
-                )
-                videos = {camera: _video_v3(templates, camera, row) for camera in cameras}
-            except (KeyError, TypeError) as problem:
-                raise DatasetError(
-                    f"{path}: column {problem} is missing or has no value, as a v3.0 dataset "
-                    "needs: copy the dataset again"
-                ) from None
-            length = int(row.get("length") or 0)
+            index = _number(path, row, "episode_index")
+            record = templates.data_path(
+                chunk_index=_number(path, row, "data/chunk_index"),
+                file_index=_number(path, row, "data/file_index"),
+                episode_index=index,
+            )
+            videos = {camera: _video_v3(path, templates, camera, row) for camera in cameras}
+            length = whole_number(path, "length", row.get("length") or 0)
             episodes.append(Episode(index, length, _tasks(row.get("tasks")), record, videos))
     return episodes
 
 
-def _video_v3(templates: FileTemplates, camera: str, row: dict[str, Any]) -> VideoSpan:
-    about = {
-        name: row[f"videos/{camera}/{name}"]
-        for name in ("chunk_index", "file_index", "from_timestamp", "to_timestamp")
-    }
+def _video_v3(table: Path, templates: FileTemplates, camera: str, row: dict[str, Any]) -> VideoSpan:
     path = templates.video_path(
         camera,
-        chunk_index=int(about["chunk_index"]),
-        file_index=int(about["file_index"]),
-        episode_index=int(row["episode_index"]),
+        chunk_index=_number(table, row, f"videos/{camera}/chunk_index"),
+        file_index=_number(table, row, f"videos/{camera}/file_index"),
+        episode_index=_number(table, row, "episode_index"),
     )
-    return VideoSpan(path, float(about["from_timestamp"]), float(about["to_timestamp"]))
+    start, end = (
+        _value(table, row, f"videos/{camera}/{name}") for name in ("from_timestamp", "to_timestamp")
+    )
+    try:
+        start, end = float(start), float(end)
+    except (TypeError, ValueError):
+        start = end = math.nan
+    if not 0 <= start < end < math.inf:
+        raise DatasetError(
+            f"{table}: episode {row['episode_index']} of {camera} has no times from_timestamp and "
+            "to_timestamp in seconds: copy the dataset again"
+        )
+    return VideoSpan(path, start, end)
+
+
+def _number(table: Path, row: dict[str, Any], column: str) -> int:
+    return whole_number(table, column, _value(table, row, column))
+
+
+def _value(table: Path, row: dict[str, Any], column: str) -> Any:
+    value = row.get(column)
+    if value is None:
+        raise DatasetError(
+            f"{table}: column {column!r} is missing or has no value, as a v3.0 dataset "
+            "needs: copy the dataset again"
+        )
+    return value
 
 
 def _tasks(value: Any) -> tuple[str, ...]:
@@ -279,7 +312,8 @@ def _signal_size(key: str, feature: dict[str, Any]) -> int:
     shape = feature.get("shape")
     if not robot or not str(feature.get("dtype", "")).startswith(("float", "int")):
         return 0
-    return int(shape[0]) if isinstance(shape, list) and len(shape) == 1 else 0
+    size = shape[0] if isinstance(shape, list) and len(shape) == 1 else 0
+    return size if isinstance(size, int) and 0 < size <= MOST_COMPONENTS else 0
 
 
 def _component_names(feature: dict[str, Any], size: int) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ v3.0 (many episodes per file, Parquet tables about them). Everything is read wit
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ from objectstates.base.errors import DatasetError
 INFO = Path("meta", "info.json")
 EPISODES = Path("meta", "episodes")  # of v3.0: a folder of Parquet files
 PREFIX = "observation.images."  # of most cameras' keys
+MOST = 2**53  # of numbers of episodes, files and frames
+# Fields of templates: a name and a width, and nothing else of what str.format would do. A file may
+# come from anyone, and attributes or a width of many digits have no place in a path.
+_FIELD = re.compile(r"\{(?P<name>\w+)(?::(?P<form>\d{0,2}[ds]?))?\}", re.ASCII)
 _SAME_FOLDER = {"videos": "video", "video": "videos"}  # templates and folders disagree in practice
 
 
@@ -47,7 +52,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line) if line.strip() else None
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise DatasetError(f"{path}, line {number}: {problem}: correct this line") from None
         if isinstance(row, dict):
             rows.append(row)
@@ -58,9 +63,26 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
     """One Parquet file; never a folder of them, whose schemas may differ."""
     try:
         with pq.ParquetFile(path) as file:
-            return file.read(columns)
+            table = file.read(columns)
     except (OSError, KeyError, pa.ArrowException) as problem:
         raise DatasetError(f"{path} cannot be read ({problem}): copy the dataset again") from None
+    for name in columns or ():
+        if name not in table.column_names:
+            raise DatasetError(f"{path} has no column {name}: copy the dataset again")
+    return table
+
+
+def whole_number(place: Path, name: str, value: Any) -> int:
+    """A number of episodes, files or frames as an int; anything else names the file."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+    if not 0 <= number < MOST:
+        raise DatasetError(
+            f"{place}: {name} is {str(value)[:40]!r}, not a whole number: copy the dataset again"
+        )
+    return number
 
 
 @dataclass(frozen=True)
@@ -92,7 +114,7 @@ class FileTemplates:
         ]
         for path in named:
             for candidate in (path, _renamed(path)):
-                if (self.root / candidate).exists():
+                if os.path.exists(self.root / candidate):  # False for a name that is too long
                     return self.root / candidate
         return self.root / named[0]
 
@@ -104,14 +126,19 @@ class FileTemplates:
         chunk = int(values.get("chunk_index", episode // self.chunk_size))
         known = {"chunk_index": chunk, "episode_chunk": chunk, "file_index": episode, **values}
         try:
-            filled = Path(template.format(**known))
-        except (KeyError, IndexError, ValueError) as problem:
+            if set(_FIELD.sub("", template)) & set("{}"):
+                raise ValueError("a field is a name and a width, such as {episode_index:06d}")
+            text = _FIELD.sub(lambda f: format(known[f["name"]], f["form"] or ""), template)
+        except (KeyError, ValueError) as problem:
             raise DatasetError(
-                f"{self.root / INFO}: {name} {template!r} has an unknown field ({problem}); known "
-                f"are {', '.join(sorted(known))}"
+                f"{self.root / INFO}: {name} {template[:200]!r} has an unknown field ({problem}); "
+                f"known are {', '.join(sorted(known))}"
             ) from None
-        if filled.is_absolute() or ".." in filled.parts:
-            raise DatasetError(f"{self.root / INFO}: {name} {template!r} leaves the dataset")
+        filled = Path(text)
+        if filled.is_absolute() or ".." in filled.parts or not filled.parts:
+            raise DatasetError(f"{self.root / INFO}: {name} {template[:200]!r} leaves the dataset")
+        if not text.isprintable():
+            raise DatasetError(f"{self.root / INFO}: {name} {template[:200]!r} is no path of files")
         return filled
 
 
@@ -135,19 +162,23 @@ def task_names(root: Path, version: int) -> dict[int, str]:
     lines, table = root / "meta" / "tasks.jsonl", root / "meta" / "tasks.parquet"
     if version < 3 and lines.exists():
         rows = read_json_lines(lines)
-        return {int(row["task_index"]): str(row["task"]) for row in rows if "task_index" in row}
+        return {
+            whole_number(lines, "task_index", row["task_index"]): str(row.get("task"))
+            for row in rows
+            if "task_index" in row
+        }
     if version >= 3 and table.exists():
         found = read_parquet(table)
         names = [n for n in found.column_names if n != "task_index"]  # the index of a data frame
         if names and "task_index" in found.column_names:
             pairs = zip(found["task_index"].to_pylist(), found[names[0]].to_pylist(), strict=True)
-            return {int(number): str(name) for number, name in pairs}
+            return {whole_number(table, "task_index", n): str(name) for n, name in pairs}
     return {}
 
 
 def major_version(root: Path, text: Any) -> int:
     """2 or 3, from the version in ``info.json``; other versions are an error."""
-    match = re.fullmatch(r"v?(\d+)\.(\d+)(\.\d+)?", str(text))
+    match = re.fullmatch(r"v?(\d{1,4})\.(\d+)(\.\d+)?", str(text))
     if match is None or int(match[1]) not in (2, 3):
         raise DatasetError(
             f"{root / INFO}: the dataset has version {text!r}, but v2.0, v2.1 and v3.0 can be "

@@ -60,12 +60,15 @@ def gripper_components(dataset: LeRobotDataset, keys: tuple[str, ...]) -> npt.ND
 def read_signals(episode: RecordedEpisode, keys: tuple[str, ...]) -> EpisodeSignals:
     """Read the rows of an episode; rows that are not finite, or out of order, are an error."""
     table = _columns(episode.record, _modified(episode.record), keys)
-    mine = table.filter(pc.equal(table["episode_index"], episode.span.index))
     place = f"{episode.record}, episode {episode.span.index}"
-    if not mine.num_rows:
-        raise DatasetError(f"{place}: there are no rows of this episode")
-    times = np.asarray(mine["timestamp"].to_numpy(), np.float64)
-    values = np.concatenate([_matrix(mine[key], place) for key in keys], axis=1)
+    try:
+        mine = table.filter(pc.equal(table["episode_index"], episode.span.index))
+        if not mine.num_rows:
+            raise DatasetError(f"{place}: there are no rows of this episode")
+        times = np.asarray(mine["timestamp"].to_numpy(), np.float64)
+        values = np.concatenate([_matrix(mine[key], place) for key in keys], axis=1)
+    except (ValueError, TypeError, pa.ArrowException) as problem:
+        raise DatasetError(f"{place}: {', '.join(keys)} are no numbers ({problem})") from None
     if not (np.isfinite(values).all() and np.isfinite(times).all()):
         raise DatasetError(f"{place}: {', '.join(keys)} have values that are not finite")
     if (np.diff(times) <= 0).any():

@@ -87,7 +87,17 @@ def find_clips(paths: Iterable[str | Path] = (), csv: str | Path | None = None) 
                 spans.append(ClipSpan("", video))
     if csv is not None:
         spans += _listed_clips(Path(csv))
+    for span in spans:
+        _check_text(span.video)
     return _with_unique_ids(spans)
+
+
+def _check_text(video: Path) -> None:
+    """Raise for a name that is no text: it could be neither shown nor written to a file."""
+    try:
+        str(video).encode()
+    except UnicodeEncodeError:
+        raise VideoError(f"{str(video)!r}: this name is not in UTF-8; rename it") from None
 
 
 def _find_videos(path: Path) -> list[Path]:

@@ -115,7 +115,7 @@ class Protection:
             return _error(403, _NO_TOKEN)
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         # One slash: "//host" would be an address of another server.
-        target = "/" + path.lstrip("/").lstrip("\\") + (f"?{rest}" if rest else "")
+        target = "/" + path.lstrip("/\\") + (f"?{rest}" if rest else "")
         response: Response = RedirectResponse(target, 303)
         if site == "cross-site":
             # After a link from another page (a terminal in a browser), the cookie of a redirect

@@ -111,6 +111,7 @@ async def json_object(request: Request) -> dict[str, Any]:
         raise HTTPException(415, "the request must be JSON (application/json)")
     try:
         body = json.loads(await request.body(), parse_constant=_refuse_constant)
+        json.dumps(body, ensure_ascii=False).encode()  # half a letter cannot be written to a file
     except (ValueError, RecursionError):
         raise HTTPException(400, "the request is not valid JSON") from None
     if not isinstance(body, dict):

@@ -107,6 +107,8 @@ def test_without_actions_there_is_nothing_to_compare(result: Result, exported: P
         ("</annotations>", "", "not XML"),
         ("annotations>", "svg>", "CVAT for video"),
         ('"fps": 25.0', '"fps": 0.0', "frame rate"),
+        ('"fps": 25.0', f'"fps": {10**400}', "too large"),
+        ('"action": [', '"action": [], "was": [', "out of range"),
         ('"tracklets"', '"others"', "'tracklets' is missing"),
         ('name="found"', 'name="lost"', "drawn anew"),
         ('frame="20"', 'frame="twenty"', "twenty"),

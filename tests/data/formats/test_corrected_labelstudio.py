@@ -83,6 +83,15 @@ def test_a_deleted_action_means_no_change_and_one_drawn_anew_is_taken(tasks, tmp
     assert Correction(NAMES[1], "action", 3.0, 3.2) in read(tasks, tmp_path)
 
 
+@pytest.mark.parametrize("frame", [10**400, float("inf")])
+def test_frames_beyond_all_numbers_are_refused(tasks, tmp_path, frame):
+    regions = submit(tasks[0])
+    of(regions, NAMES[0], "action")["value"]["ranges"] = [{"start": frame, "end": frame}]
+    tasks[0]["annotations"][0]["result"] = regions
+    with pytest.raises(CorrectionError, match="own export for Label Studio"):
+        read(tasks, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -24,6 +25,18 @@ def test_training_tells_its_progress_the_detector_and_the_recall(tmp_path: Path)
     assert last["recall"]["recall"] >= 0.5
     assert last["counts"]["boxes"] == last["counts"]["videos"] == 6
     assert last["digest"] == labels_digest(path)
+
+
+def test_labels_of_videos_that_were_removed_are_passed_over(tmp_path: Path):
+    path, out = labelled(tmp_path / "labels.json", 5), tmp_path / "d.npz"
+    content = json.loads(path.read_text())
+    content["images"][0]["video"] = "removed.mp4"
+    path.write_text(json.dumps(content))
+    told: list[dict[str, Any]] = []
+    serve({"id": 7, "labels": str(path), "out": str(out), "final": False}, told.append)
+    assert told[-1]["kind"] == "recall"
+    assert told[-1]["counts"]["boxes"] == 4
+    assert path.read_text() == json.dumps(content)
 
 
 def test_what_cannot_be_trained_on_is_told(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 
 import numpy as np
@@ -43,6 +44,27 @@ def row_of(session, clip):
 def settled(session):
     assert session.wait(120)
     return session.state()
+
+
+def test_corrections_of_clips_that_are_gone_stay_and_do_not_count(session, found):
+    session.leave_out("b", "exclude")
+    session.set_action("d", 3.0, 5.0)
+    session.close()
+    gone = "gone,action,1.0,2.0,\ngone,confirm,,,\n"
+    with (found / "corrections.csv").open("a") as file:
+        file.write(gone)
+    again = ReviewSession(found)
+    try:
+        assert settled(again)["phase"] == "judged"
+        again.leave_out("c", "exclude")
+        assert settled(again)["corrections"] == 3
+        assert gone in (found / "corrections.csv").read_text()
+        again.finish(())
+        again.finisher.close()
+        assert again.finisher.state()["problem"] == ""
+        assert again.state()["saved"]
+    finally:
+        again.close()
 
 
 def test_the_answers_are_those_of_a_fit_with_the_same_corrections(session, found):
@@ -162,6 +184,30 @@ def test_clips_to_look_at_next_are_those_of_ask_next(session, found):
     assert session.state()["next"] == list(order)
     session.confirm(order[0])
     assert order[0] not in session.state()["next"]
+
+
+def test_a_full_disk_is_told_when_the_result_is_written(session, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Workspace, "write_report", full)
+    session.finish(())
+    session.finisher.close()
+    state = session.state()["finish"]
+    assert not state["running"]
+    assert "No space left" in state["problem"]
+
+
+def test_a_fit_that_fails_does_not_stop_the_next(session, monkeypatch, capsys):
+    settled(session)
+    with monkeypatch.context() as broken:
+        broken.setattr(session._refitter, "fit", lambda *_, **__: 1 / 0)
+        session.leave_out("c", "exclude")
+        state = settled(session)
+        assert (state["phase"], "ZeroDivisionError" in state["problem"]) == ("failed", True)
+    session.undo()
+    assert settled(session)["phase"] == "judged"
+    assert "1 / 0" in capsys.readouterr().err
 
 
 def test_finish_writes_what_discover_would(session, found):

@@ -118,3 +118,16 @@ def _runs(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_files_beside_the_user_are_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "random.py").write_text("raise RuntimeError('a script of the user')")
+    followed = Followed(tmp_path / "log")
+    followed.discovery.start(task(tmp_path / "found", tmp_path / "cache", videos=["gone.mp4"]))
+    assert followed.ended.wait(60)
+    ((state, error),) = followed.ends
+    assert state == "failed"
+    assert "gone.mp4" in error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,12 +68,32 @@ def test_videos_of_the_same_name_and_folders_that_are_gone(
 
 @pytest.mark.parametrize(
     "path", ["", "  ", "videos", "../..", "/no/such/folder", "/etc/\0x", "/dev/null", "{project}",
-             "{project}/videos"],
+             "{project}/videos", "/" + 4000 * "x", "/\ud800"],
 )  # fmt: skip
 def test_folders_that_cannot_be_used_are_refused(project: Project, path: str) -> None:
     with pytest.raises(ObjectStatesError):
         project.add_folder(path.format(project=project.folder))
     assert project.choices.folders == ()
+
+
+def test_a_folder_around_the_project_gives_only_its_own_videos(project: Project) -> None:
+    write_film(project.videos / "a.mp4", "libx264", [0, 40])
+    write_film(project.folder.parent / "b.mp4", "libx264", [0, 40])
+    crops = project.found / "exports" / "crops"
+    crops.mkdir(parents=True)
+    for number in range(3):
+        (crops / f"{number}.png").write_bytes(b"")
+    assert project.add_folder(str(project.folder.parent)) == 1
+    assert [span.id for span in project.clips()[0]] == ["a", "b"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_a_name_that_is_no_text_is_reported(project: Project, elsewhere: Path) -> None:
+    (project.videos / os.fsdecode(b"caf\xe9.mp4")).touch()
+    assert project.add_folder(str(elsewhere))
+    clips, gone = project.clips()
+    assert len(clips) == 2
+    assert "rename it" in gone[0]
 
 
 def test_a_folder_without_videos_says_so(project: Project, tmp_path: Path) -> None:

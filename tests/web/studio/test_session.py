@@ -161,3 +161,23 @@ def test_the_state_is_json_without_a_result(session: StudioSession) -> None:
     json.dumps(state, allow_nan=False)
     assert state["found"] is None
     assert not state["outdated"]
+
+
+def test_a_discovery_waits_for_a_review_that_writes(session: StudioSession) -> None:
+    for video in VIDEOS:
+        shutil.copy(video, session.project.videos)
+    session.choose({"boxes": "motion"})
+    session.finishing = lambda: True
+    with pytest.raises(WorkspaceError, match="being written"):
+        session.discover()
+    assert session.state()["job"]["state"] == "none"
+
+
+def test_a_discovery_that_cannot_be_started_leaves_no_trace(session: StudioSession) -> None:
+    for video in VIDEOS:
+        shutil.copy(video, session.project.videos)
+    session.choose({"boxes": "motion"})
+    session.project.log.mkdir()
+    with pytest.raises(WorkspaceError, match="cannot be started"):
+        session.discover()
+    assert session.state()["job"]["state"] == "none"

@@ -39,7 +39,7 @@ def corrections_from_cvat(text: str, file: str) -> tuple[Correction, ...]:
         return tuple(_edits([t for t in tracks if t is not None], file))
     except CorrectionError:
         raise
-    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as problem:
         what = f"{problem} is missing" if isinstance(problem, KeyError) else str(problem)
         raise CorrectionError(
             f"{file}: {what}; corrections are read from our own export for CVAT, after CVAT "

@@ -29,7 +29,14 @@ def corrections_from_labelstudio(text: str, file: str) -> tuple[Correction, ...]
         return tuple(row for task in tasks for row in _task(task, file))
     except CorrectionError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, IndexError) as problem:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as problem:
         what = f"{problem} is missing" if isinstance(problem, KeyError) else str(problem)
         raise CorrectionError(
             f"{file}: {what}; corrections are read from our own export for Label Studio, after it "

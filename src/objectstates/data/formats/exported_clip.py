@@ -59,7 +59,10 @@ class FoundClip:
 
     @classmethod
     def from_json(cls, data: Any) -> FoundClip:
-        """Raise KeyError, TypeError or ValueError unless ``data`` is as `to_json` returns it."""
+        """Raise unless ``data`` is as `to_json` returns it.
+
+        LookupError, TypeError, ValueError or ArithmeticError.
+        """
         action, frames = data["action"], data["frames"]
         return cls(
             str(data["clip"]),

@@ -14,8 +14,12 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from objectstates.detect.labels import Labels
 
 Answer = Callable[[dict[str, Any]], None]
 
@@ -59,7 +63,7 @@ def serve(request: dict[str, Any], answer: Answer) -> None:
 
     try:
         digest = labels_digest(Path(request["labels"]))
-        labels = read_labels(request["labels"])
+        labels = _present(read_labels(request["labels"]))
         by_hand = _by_hand(Path(request["labels"]))
         detector = train(
             labels,
@@ -80,6 +84,12 @@ def serve(request: dict[str, Any], answer: Answer) -> None:
     except Exception as problem:
         tell("failed", error=f"{type(problem).__name__}: {problem}")
         raise
+
+
+def _present(labels: Labels) -> Labels:
+    """The labels of videos that are there: those of removed ones wait in the file."""
+    images = tuple(image for image in labels.images if image.source.exists())
+    return replace(labels, images=images) if images else labels
 
 
 def labels_digest(path: Path) -> str:

@@ -117,7 +117,7 @@ class Trainer:
                 self._process = subprocess.Popen(
                     # -P: a file of the user's folder must not be imported in place of ours.
                     [sys.executable, "-P", "-m", "objectstates.web.label.train_worker"],
-                    env={**os.environ, "PYTHONPATH": _import_path()},
+                    env={**os.environ, "PYTHONPATH": import_path()},
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -138,7 +138,7 @@ class Trainer:
                         pipe.close()
 
 
-def _import_path() -> str:
+def import_path() -> str:
     """Where the child finds this package, also if that was told relative to another folder."""
     ours = str(Path(__file__).resolve().parents[3])
     return os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -42,6 +42,11 @@ class Finisher:
         self._thread: threading.Thread | None = None
         self._state: dict[str, Any] = {"running": False, "stage": "", "written": [], "problem": ""}
 
+    def running(self) -> bool:
+        """Whether files are being written."""
+        with self._lock:
+            return bool(self._state["running"])
+
     def state(self) -> dict[str, Any]:
         """Whether it runs, its stage, what was written, and what went wrong."""
         with self._lock:
@@ -76,10 +81,10 @@ class Finisher:
     def _run(
         self, rows: Rows, names: LabelNames, formats: tuple[str, ...], pause: Callable[[bool], None]
     ) -> None:
-        problems: list[str] = []
+        problems = ["the result could not be written; the server's terminal shows why"]
         try:
             problems = self._write(rows, names, formats)
-        except ObjectStatesError as problem:
+        except (ObjectStatesError, OSError) as problem:
             problems = [str(problem)]
         finally:
             pause(False)

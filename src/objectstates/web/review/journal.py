@@ -8,7 +8,7 @@ files, the corrections count, and a history that does not fit them is dropped.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,11 @@ class Journal:
         self.undoable.append(step)
         self._put(step.clip, step.after)
         return step
+
+    def forget_steps_of_others(self, clips: Container[str]) -> None:
+        """Drop what cannot be undone because its clip is gone."""
+        self.undoable = [step for step in self.undoable if step.clip in clips]
+        self.undone = [step for step in self.undone if step.clip in clips]
 
     def rename(self, names: LabelNames) -> None:
         self.names = names

@@ -9,6 +9,7 @@ follows after `QUIET` without a change.
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -92,6 +93,10 @@ class BackgroundRefits:
                 continue
             except ObjectStatesError as problem:
                 self._fail(request, str(problem))
+            except Exception as problem:  # corrections that follow must still be fitted
+                traceback.print_exception(problem)
+                name = type(problem).__name__
+                self._fail(request, f"the fit failed ({name}); the server's terminal shows where")
             self._finish(request)
 
     def _next(self) -> Request | None:

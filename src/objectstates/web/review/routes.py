@@ -80,8 +80,6 @@ def _text(body: Body, name: str, longest: int) -> str:
     text = body.get(name)
     if not isinstance(text, str) or len(text) > longest:
         raise HTTPException(400, f"{name} must be text of at most {longest} characters")
-    if any("\ud800" <= letter <= "\udfff" for letter in text):  # cannot be written to a file
-        raise HTTPException(400, f"{name} is not valid text")
     return text
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from objectstates.app.workspace import Workspace
 from objectstates.base.errors import CorrectionError, ResultError, WorkspaceError
 from objectstates.data.corpus import Corpus
-from objectstates.data.corrections import check_clips
+from objectstates.data.corrections import by_clip, rows_of
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.discovery.ask_next import facility_location, similarities
@@ -118,8 +118,8 @@ class ReviewSession:
                 "next": self._next(),
                 "undo": journal.undoable[-1].clip if journal.undoable else None,
                 "redo": journal.undone[-1].clip if journal.undone else None,
-                "corrections": len(journal.all_rows),
-                "saved": set(self._result.corrections) == set(journal.all_rows)
+                "corrections": len(self._rows),
+                "saved": set(self._result.corrections) == set(self._rows)
                 and self._result.names == journal.names,
                 "formats": self._formats(),
                 "finish": self.finisher.state(),
@@ -242,7 +242,7 @@ class ReviewSession:
     def finish(self, formats: tuple[str, ...]) -> None:
         """Write the corrected result, the report and the exports, in the background."""
         with self._lock:
-            rows, names = self._journal.all_rows, self._journal.names
+            rows, names = self._rows, self._journal.names
             self.finisher.start(rows, names, formats, pause=self._refits.pause)
 
     # --- inside ---------------------------------------------------------------------------------
@@ -252,18 +252,22 @@ class ReviewSession:
         journal = Journal.open(
             place.corrections, place.review, rows=result.corrections, names=result.names
         )
-        check_clips(journal.all_rows, self._corpus.clip_ids)
-        timed: dict[str, edits.Rows] = {}
-        for row in with_confirmed_times(journal.all_rows, result):
-            timed[row.clip] = (*timed.get(row.clip, ()), row)
-        journal.rows = timed
+        rows = rows_of(journal.all_rows, self._numbers)
+        timed = by_clip(with_confirmed_times(rows, result))
+        journal.rows |= {clip: tuple(rows) for clip, rows in timed.items()}
+        journal.forget_steps_of_others(self._numbers)
         return journal
+
+    @property
+    def _rows(self) -> edits.Rows:
+        """The corrections that count; those of clips that are gone stay in the file."""
+        return rows_of(self._journal.all_rows, self._numbers)
 
     def _edit(self, clip: str, change: Callable[[edits.Rows], edits.Rows]) -> None:
         self._check_clip(clip)
         with self._lock:
             rows = change(self._journal.of(clip))
-            others = tuple(row for row in self._journal.all_rows if row.clip != clip)
+            others = tuple(row for row in self._rows if row.clip != clip)
             self._refitter.check((*others, *rows), self._journal.names)
             self._journal.change(clip, rows)
             self._told(clip)
@@ -276,7 +280,7 @@ class ReviewSession:
 
     def _refit(self) -> None:
         self._phase = "refitting"
-        self._request = self._refits.want(self._journal.all_rows, self._journal.names)
+        self._request = self._refits.want(self._rows, self._journal.names)
 
     def _reached(self, phase: Phase, request: Request, result: Result | None) -> None:
         """Called by the thread that fits."""

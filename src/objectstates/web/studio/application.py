@@ -118,4 +118,5 @@ def _label(studio: StudioSession) -> tuple[Closable, Sequence[BaseRoute]]:
 def _review(studio: StudioSession) -> tuple[Closable, Sequence[BaseRoute]]:
     studio.hold_found()
     session = ReviewSession(studio.project.found, events=studio.events)
+    studio.finishing = session.finisher.running
     return session, review_routes(session)

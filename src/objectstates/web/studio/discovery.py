@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from objectstates.base.errors import WorkspaceError
+from objectstates.web.label.trainer import import_path
 from objectstates.web.studio.project import JobState
 
 _CRASHED = "the discovery ended without a result"
@@ -73,19 +74,27 @@ class Discovery:
             if self._process is not None:
                 raise WorkspaceError("a discovery is running: wait for it, or cancel it")
             self.progress, self._ending = DiscoveryProgress(), _Ending()
-            with self._log.open("wb") as log:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "objectstates.web.studio.worker"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    text=True,
-                    encoding="utf-8",
-                    start_new_session=os.name == "posix",  # Ctrl-C is for the server alone
-                )
+            try:
+                self._process = self._started()
+            except OSError as problem:
+                raise WorkspaceError(f"the discovery cannot be started: {problem}") from problem
             arguments = (self._process, json.dumps(task))
             self._thread = threading.Thread(target=self._follow, args=arguments, daemon=True)
             self._thread.start()
+
+    def _started(self) -> subprocess.Popen[str]:
+        with self._log.open("wb") as log:
+            return subprocess.Popen(
+                # -P: a file of the user's folder must not be imported in place of ours.
+                [sys.executable, "-P", "-m", "objectstates.web.studio.worker"],
+                env={**os.environ, "PYTHONPATH": import_path()},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                encoding="utf-8",
+                start_new_session=os.name == "posix",  # Ctrl-C is for the server alone
+            )
 
     def cancel(self) -> None:
         """End the process and all of its workers; returns when they have ended."""

@@ -171,11 +171,13 @@ class Project:
         folder = Path(os.path.expanduser(text.strip().strip("'\"")))
         if not text.strip() or not folder.is_absolute():
             raise VideoError("give the whole path of the folder, such as /home/me/videos")
-        if "\0" in text or not folder.is_dir():
-            raise VideoError(f"{text.strip()!r} is not a folder of this machine; check the path")
+        if not os.path.isdir(folder):  # False also for what can be no path
+            raise VideoError(
+                f"{text.strip()[:200]!r} is not a folder of this machine; check the path"
+            )
         if self.folder == folder.resolve() or self.folder in folder.resolve().parents:
             raise VideoError(f"{folder} is in the project itself; choose another folder")
-        count = len(find_clips([folder]))
+        count = len(self._videos_of(folder))
         if str(folder) not in self.choices.folders:
             self.change({"folders": (*self.choices.folders, str(folder))})
         return count
@@ -190,11 +192,18 @@ class Project:
         gone = []
         for folder in (self.videos, *map(Path, self.choices.folders)):
             try:
-                paths += [span.video for span in find_clips([folder])]
+                paths += self._videos_of(folder)
             except VideoError as problem:
-                if folder != self.videos:
+                if folder != self.videos or not _is_empty(folder):
                     gone.append(str(problem))
         return find_clips(paths), gone
+
+    def _videos_of(self, folder: Path) -> list[Path]:
+        """Of the project's own videos, or of another folder without what the project itself has."""
+        found = [span.video for span in find_clips([folder])]
+        if folder == self.videos:
+            return found
+        return [video for video in found if self.folder not in video.resolve().parents]
 
     def inputs(self) -> str:
         """A digest of what a discovery depends on."""
@@ -205,6 +214,11 @@ class Project:
             [choices.object, choices.boxes],
             None if detector is None or choices.boxes == "motion" else _stamp(detector),
         )
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether there is no file, apart from those that are being received."""
+    return all(path.name.startswith(".") for path in folder.iterdir())
 
 
 def _stamp(path: Path) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +19,7 @@ from objectstates.base.errors import (
     WorkspaceError,
 )
 from objectstates.base.storage import remove
-from objectstates.data.corrections import read_corrections
+from objectstates.data.corrections import read_corrections, rows_of
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.discovery.corrections import with_confirmed_times
@@ -48,6 +48,7 @@ class StudioSession:
     settings : arguments of `objectstates.discover` beside those that the page sets.
 
     discoveries : how many have ended, so that pages about the result know when to read it again.
+    finishing : whether a review is writing the result, which a discovery would write too.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class StudioSession:
         self._clips: dict[str, ClipSpan] = {}
         self._loaded: tuple[Any, Result] | None = None
         self.discoveries = 0
+        self.finishing: Callable[[], bool] = lambda: False
         self._exporting = threading.Lock()
         self._closed = False
         self._found_lock, self._holds_found = ExitStack(), False
@@ -147,7 +149,12 @@ class StudioSession:
             rows = read_corrections(place) if place.is_file() else ()
         except CorrectionError:
             return True  # edited by hand, and wrong: the review says where
-        return set(with_confirmed_times(rows, result)) != set(result.corrections)
+        taking_part = [*result.clips, *(clip.clip for clip in result.skipped)]
+        rows = rows_of(rows, taking_part)
+        try:
+            return set(with_confirmed_times(rows, result)) != set(result.corrections)
+        except CorrectionError:  # there is no action to confirm
+            return True
 
     def _reviewed_names(self) -> dict[str, str] | None:
         """The names that were chosen in review, which then hold; those not chosen are empty."""
@@ -212,6 +219,8 @@ class StudioSession:
         """Start the discovery with the present choices; it continues from what is there."""
         with self._lock:
             self._idle()
+            if self.finishing():
+                raise WorkspaceError("the corrected result is being written: wait a moment")
             choices, detector = self.project.choices, self.project.detector
             clips = self.clips()
             if len(clips) < FEWEST_CLIPS:
@@ -236,8 +245,8 @@ class StudioSession:
             }
             self.hold_found()
             job = Job("running", self.project.inputs())
-            self.project.change({"job": job})
             self._discovery.start(task)
+            self.project.change({"job": job})  # its end waits for the lock
         self._changed()
 
     def cancel(self) -> None:
