@@ -53,7 +53,7 @@ from objectstates.solver.scale.sharded import ROUND_EVERY, ShardedProblem, divid
 
 RESULTS = Path(__file__).parent / "results"
 PLACE = RESULTS / "cluster_simulation.json"
-DEMO = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
+DEMO = Path(__file__).parents[1] / "src" / "objectstates" / "demo" / "drawer"
 
 # Tracklets, d of the states, d of the action, shards. Rows are more than caches hold, as those of a
 # cluster's shards are, whose speed reading from a cache would not show.

@@ -80,7 +80,7 @@ def synthetic(folder: Path, n_clips: int) -> Path:
 
 
 def demo(folder: Path) -> Path:
-    with as_file(files("objectstates") / "demo") as clips:
+    with as_file(files("objectstates") / "demo" / "drawer") as clips:
         detector = f"fewshot:{clips / 'drawer.npz'}"
         discover(sorted(clips.glob("*.mp4")), object="drawer", detector=detector, out=folder)
     return folder

@@ -15,7 +15,7 @@ from objectstates.data.synthetic import synthetic_corpus
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.video.clip_list import find_clips
 
-DEMO = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
+DEMO = Path(__file__).parents[1] / "src" / "objectstates" / "demo" / "drawer"
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ TASK, OBJECT = "drawer-open", "drawer"
 FURTHER = 3.4, 5.0
 """Seconds kept on the longer side of the action, from and to."""
 QUALITY = "25"
-OUT = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
+OUT = Path(__file__).parents[1] / "src" / "objectstates" / "demo" / "drawer"
 
 
 def crop(name: str, truth: dict[str, Any], given: tuple[int, int]) -> tuple[int, int]:

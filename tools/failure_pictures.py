@@ -26,7 +26,7 @@ from objectstates.parallel.pool import default_processes
 from objectstates.video.clip_list import find_clips
 from objectstates.video.frames_at import frames_at
 
-CLIPS = Path(__file__).parents[1] / "src" / "objectstates" / "demo"
+CLIPS = Path(__file__).parents[1] / "src" / "objectstates" / "demo" / "drawer"
 OUT = Path(__file__).parents[1] / "docs" / "images"
 PAPER = JointDiscovery.paper()
 COLOURS = {1: (86, 180, 233), 2: (230, 159, 0)}

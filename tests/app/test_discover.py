@@ -20,7 +20,7 @@ from objectstates.data.corrections import (
     write_corrections,
 )
 
-CLIPS = Path(str(files("objectstates"))) / "demo"
+CLIPS = Path(str(files("objectstates"))) / "demo" / "drawer"
 VIDEOS = sorted(CLIPS.glob("*.mp4"))[:3]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from objectstates import Result
 from objectstates.data.truth import read_truth
 
-CLIPS = Path(__file__).parents[2] / "src" / "objectstates" / "demo"
+CLIPS = Path(__file__).parents[2] / "src" / "objectstates" / "demo" / "drawer"
 
 
 def test_demo_beats_guessing_from_video_files(run, tmp_path, shown):

@@ -19,7 +19,7 @@ import pytest
 from objectstates.cli.label import next_command
 
 ROOT = Path(__file__).parents[2]
-CLIPS = ROOT / "src" / "objectstates" / "demo"
+CLIPS = ROOT / "src" / "objectstates" / "demo" / "drawer"
 
 
 class Page:

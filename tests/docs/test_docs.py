@@ -24,7 +24,7 @@ from objectstates.video.clip_list import find_clips
 from tests.robots.datasets import CAMERA, WRIST, write_dataset
 
 ROOT = Path(__file__).parents[2]
-CLIPS = ROOT / "src" / "objectstates" / "demo"
+CLIPS = ROOT / "src" / "objectstates" / "demo" / "drawer"
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").rglob("*.md")),

@@ -18,7 +18,7 @@ from objectstates.video.reader import probe
 from tests.ingest.test_pipeline import BOX, FPS, scene
 from tests.video.videos import write_video
 
-DEMO = Path(objectstates.__file__).parent / "demo"
+DEMO = Path(objectstates.__file__).parent / "demo" / "drawer"
 
 
 @pytest.fixture(scope="module")

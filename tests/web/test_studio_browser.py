@@ -240,6 +240,7 @@ def review(page: Page, server: Server, project: Path) -> None:
     page.wait(lambda: page.ask("api/state")["corrections"] == 1)
     page.reopen(server, "/review/")
     page.wait(lambda: page.ask("/review/api/state")["corrections"] == 1)
+    page.wait(lambda: page.text("#clip-name") in CLIPS)
     first = page.text("#clip-name")
     page.click("#following")
     page.wait(lambda: page.text("#clip-name") != first)

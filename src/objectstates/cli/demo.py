@@ -12,8 +12,7 @@ from objectstates.cli.options import flag
 from objectstates.cli.output import show_page
 from objectstates.cli.settings_file import options_of
 
-CLIPS = "demo"  # a folder of this package, made by tools/demo_clips.py
-ROBOT = "robot"  # a LeRobot dataset within it, made by tools/demo_robot.py
+DATA = "demo"  # a folder of this package: drawer/ and robot/, made by tools/demo_*.py
 
 
 def demo(
@@ -28,25 +27,26 @@ def demo(
 ) -> None:
     """Find when a simulated robot opens a drawer in the shipped clips; compare with baselines."""
     begun = time.perf_counter()
-    with as_file(files("objectstates") / CLIPS) as folder:
+    with as_file(files("objectstates") / DATA) as data:
         defaults = {name: option.default for name, option in options_of(discover).items()}
-        found = _robot(out, folder / ROBOT, defaults) if robot else _drawer(out, folder, defaults)
+        found = (_robot if robot else _drawer)(out, data, defaults)
     found.show(json=False)
     print(f"total time: {time.perf_counter() - begun:.0f} s")
     if not no_open:
         show_page(found.page)
 
 
-def _robot(out: Path, dataset: Path, defaults: dict[str, Any]) -> Terminal:
+def _robot(out: Path, data: Path, defaults: dict[str, Any]) -> Terminal:
     """Episodes of YifanTian07/G1-policy-train (MIT), without a detector and without labels."""
     print("8 episodes of a humanoid that carries a bottle, by a camera that sways with its head.")
     print("From YifanTian07/G1-policy-train, (c) 2026 Yifan Tian, MIT license. About two minutes.")
     names = {"states": "bottle here,bottle there", "action": "carry the bottle"}
-    return run(out, [dataset], {**defaults, **names, "object_name": "bottle"})
+    return run(out, [data / "robot"], {**defaults, **names, "object_name": "bottle"})
 
 
-def _drawer(out: Path, folder: Path, defaults: dict[str, Any]) -> Terminal:
+def _drawer(out: Path, data: Path, defaults: dict[str, Any]) -> Terminal:
     """Simulated clips, with a detector that was trained on others."""
+    folder = data / "drawer"
     detector = {"detector": f"fewshot:{folder / 'drawer.npz'}", "object_name": "drawer"}
     videos = sorted(folder.glob("*.mp4"))
     print(f"{len(videos)} clips of a robot that opens a drawer; about a minute the first time.")

@@ -43,7 +43,7 @@ def studio(
 
     project = Project(folder)
     token = new_token()
-    with FolderLock(project.folder), as_file(files("objectstates") / "demo") as clips:
+    with FolderLock(project.folder), as_file(files("objectstates") / "demo" / "drawer") as clips:
         settings = {} if config is None else read_configuration(config, "discover")
         of_page = {"object_name", "detector", "states", "action", "open_page"}
         kept = {name: value for name, value in settings.items() if name not in of_page}

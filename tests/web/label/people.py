@@ -12,7 +12,7 @@ from objectstates.video.clip_list import ClipSpan, find_clips
 from objectstates.web.label.labels_file import LabelBox, LabelledFrame, LabelsFile
 from objectstates.web.label.session import LabelSession
 
-DEMO = Path(__file__).parents[3] / "src" / "objectstates" / "demo"
+DEMO = Path(__file__).parents[3] / "src" / "objectstates" / "demo" / "drawer"
 SIZE = (320, 240)
 
 

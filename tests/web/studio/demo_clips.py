@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-DEMO = Path(str(files("objectstates"))) / "demo"
+DEMO = Path(str(files("objectstates"))) / "demo" / "drawer"
 VIDEOS = sorted(DEMO.glob("*.mp4"))[:3]
 QUICK: dict[str, Any] = {
     "object": "drawer",

@@ -34,8 +34,11 @@ def main() -> None:
         os.nice(5)  # the page comes first
 
     def answer(message: dict[str, Any]) -> None:
-        out.write(json.dumps(message) + "\n")
-        out.flush()
+        try:
+            out.write(json.dumps(message) + "\n")
+            out.flush()
+        except BrokenPipeError:  # the server has died
+            os._exit(0)
 
     while True:
         serve(json.loads(requests.get()), answer)
