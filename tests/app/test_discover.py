@@ -61,19 +61,6 @@ class Recorder(Monitor):
         self.result, self.reused = result, reused
 
 
-def test_corrections_of_clips_that_are_gone_are_kept_and_not_used(discover, tmp_path):
-    out = tmp_path / "found"
-    discover(out=out, verdict=False)
-    told = [Correction(VIDEOS[0].stem, "exclude"), Correction(VIDEOS[1].stem, "action", 2.0, 4.0)]
-    write_corrections(out / "corrections.csv", told)
-    with pytest.warns(UnusedCorrectionWarning, match=f"1, the first of '{VIDEOS[0].stem}'"):
-        result = discover(VIDEOS[1:], out=out, verdict=False)
-    assert [row.kind for row in result.corrections] == ["action"]
-    assert set(read_corrections(out / "corrections.csv")) == set(told)
-    with pytest.raises(CorrectionError, match="there is no clip"):
-        discover(VIDEOS[1:], out=out, corrections=out / "corrections.csv")
-
-
 def test_one_call_leads_from_videos_to_a_result_and_a_report(discover, tmp_path):
     out, monitor = tmp_path / "found", Recorder()
     result = discover(out=out, truth=CLIPS, nu=1.0, monitor=monitor)
@@ -141,3 +128,16 @@ def test_mistakes_are_found_before_any_video_is_read(discover, tmp_path, setting
     with pytest.raises(error, match=message):
         discover(out=tmp_path / "out", **settings)
     assert not list(tmp_path.iterdir())
+
+
+def test_corrections_of_clips_that_are_gone_are_kept_and_not_used(discover, tmp_path):
+    out = tmp_path / "found"
+    discover(out=out, verdict=False)
+    told = [Correction(VIDEOS[0].stem, "exclude"), Correction(VIDEOS[1].stem, "action", 2.0, 4.0)]
+    write_corrections(out / "corrections.csv", told)
+    with pytest.warns(UnusedCorrectionWarning, match=f"1, the first of '{VIDEOS[0].stem}'"):
+        result = discover(VIDEOS[1:], out=out, verdict=False)
+    assert [row.kind for row in result.corrections] == ["action"]
+    assert set(read_corrections(out / "corrections.csv")) == set(told)
+    with pytest.raises(CorrectionError, match="there is no clip"):
+        discover(VIDEOS[1:], out=out, corrections=out / "corrections.csv")
