@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,9 @@ def describe_corpus(corpus: Corpus) -> dict[str, Any]:
     }
 
 
+MOST_MISSING = 100  # numbers of missing episodes that are listed
+
+
 def describe_dataset(dataset: LeRobotDataset) -> dict[str, Any]:
     """Version, cameras, signals, tasks with their numbers of episodes, and what is missing."""
     episodes = dataset.episodes
@@ -55,7 +59,8 @@ def describe_dataset(dataset: LeRobotDataset) -> dict[str, Any]:
     lengths = [episode.length / dataset.fps for episode in episodes if episode.length]
     videos = [video.path for episode in episodes for video in episode.videos.values()]
     files = [*dict.fromkeys(videos), *dict.fromkeys(episode.record for episode in episodes)]
-    numbers = [episode.index for episode in episodes]
+    numbers = {episode.index for episode in episodes}
+    missing = (n for n in range(max(numbers, default=-1) + 1) if n not in numbers)
     return {
         "kind": f"LeRobot dataset {dataset.version}",
         "robot": dataset.robot,
@@ -66,7 +71,7 @@ def describe_dataset(dataset: LeRobotDataset) -> dict[str, Any]:
         "episodes": len(episodes),
         "tasks": {task: counts[task] for task in named},
         **({"episode_seconds": _range(np.array(lengths))} if lengths else {}),
-        "missing_episodes": sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers)),
+        "missing_episodes": list(islice(missing, MOST_MISSING)),
         "missing_files": [str(path) for path in files if not path.exists()],
     }
 

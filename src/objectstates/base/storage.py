@@ -130,6 +130,10 @@ def replacing(path: Path) -> Iterator[Path]:
         remove(temporary)
 
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors after which nothing else can be written either."""
+
+
 def temporary_name(path: Path) -> Path:
     """A new name beside ``path``, with the process that made it."""
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")

@@ -6,7 +6,6 @@ with all columns, numbered anew; every camera is cut at the same frames.
 
 from __future__ import annotations
 
-import errno
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from objectstates.base.errors import CutError, DatasetError, VideoError
+from objectstates.base.storage import NO_ROOM
 from objectstates.cut.dataset_meta import FileNumber, Layout, SegmentEpisode, write_meta
 from objectstates.cut.dataset_stats import episode_stats, wanted_stats
 from objectstates.cut.dataset_videos import cut_camera
@@ -32,11 +32,10 @@ from objectstates.export.registry import ListedFolder
 from objectstates.export.subtasks import dataset_of_export
 from objectstates.export.videos import ExportSource
 from objectstates.report.clip_view import ClipView
-from objectstates.robots.lerobot_dataset import Episode, LeRobotDataset, file_templates
+from objectstates.robots.lerobot_dataset import EARLY, Episode, LeRobotDataset, file_templates
 from objectstates.robots.lerobot_files import INFO, major_version, read_json, read_parquet
 
 ARTEFACT = ListedFolder(header="cut.json", version=1, files=frozenset(), error=CutError)
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no room, which no other clip would have
 SUBTASKS = Path("meta", "subtasks.parquet")  # names for the column subtask_index
 
 
@@ -116,7 +115,7 @@ def _cut_clip(
     try:
         writer.write(clip, episodes[clip.episode.index])
     except (VideoError, DatasetError, av.FFmpegError) as problem:
-        if getattr(problem, "errno", None) in FULL:
+        if getattr(problem, "errno", None) in NO_ROOM:
             raise CutError(f"cannot write the dataset: {problem}") from problem
         problems.append(f"left out clip {clip.name!r}: {problem}")
 
@@ -221,7 +220,7 @@ class _Writer:
         spans = []
         for video in episode.videos.values():
             origin = video.start or 0.0
-            early = max(origin - 0.25 / self._dataset.fps, 0.0)  # stored times are rounded
+            early = max(origin - EARLY / self._dataset.fps, 0.0)
             span = moving_span(video.path, early, origin + frames.end)
             spans += [] if span is None else [(span[0] - origin, span[1] - origin)]
         return (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None
@@ -326,7 +325,7 @@ class _Writer:
         if not self.episodes:
             raise CutError(f"no episode of {root} can be cut: {'; '.join(self._problems)}")
         for camera in self._dataset.cameras:
-            about = {key: features[camera][key] for key in features[camera]}
+            about = dict(features[camera])
             for name in ("info", "video_info"):
                 if isinstance(about.get(name), dict):
                     about[name] = {**about[name], **_CODING}

@@ -10,7 +10,6 @@ cut.json        all of this, and what it depends on (``manifest.py``)
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -23,6 +22,7 @@ import numpy as np
 
 from objectstates.base.cache import digest
 from objectstates.base.errors import CutError, SettingError, VideoError
+from objectstates.base.storage import NO_ROOM
 from objectstates.cut.encode import coding_of, encode, psnr
 from objectstates.cut.idle import kept_frames, moving_span
 from objectstates.cut.image_copy import copy_images
@@ -150,7 +150,7 @@ def _run(
             try:
                 manifest.clips[job.stem] = job.cut(manifest.folder)
             except (VideoError, av.FFmpegError) as problem:
-                if getattr(problem, "errno", None) == errno.ENOSPC:
+                if getattr(problem, "errno", None) in NO_ROOM:
                     raise
                 problems.append(f"left out clip {job.clip.name!r}: {problem}")
             manifest.save()

@@ -21,6 +21,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from objectstates.base.csv_cells import escaped, unescaped
 from objectstates.base.errors import CorrectionError
 from objectstates.base.storage import write_atomically
 from objectstates.data.correction_rows import (
@@ -56,7 +57,6 @@ __all__ = [
 COLUMNS = ("clip", "kind", "start", "end", "value")
 MAX_BYTES = 16 * 2**20
 MAX_ROWS = 100_000
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # beginnings that a spreadsheet interprets
 
 
 class UnusedCorrectionWarning(UserWarning):
@@ -134,7 +134,7 @@ def _row(path: Path, line: int, header: list[str], cells: list[str]) -> Correcti
         raise CorrectionError(
             f"{path}, line {line}: it has {len(cells)} cells, the header {len(header)}"
         )
-    row = {name: _unescaped(cell.strip()) for name, cell in zip(header, cells, strict=True)}
+    row = {name: unescaped(cell.strip()) for name, cell in zip(header, cells, strict=True)}
     try:
         start, end = _seconds(row.get("start", "")), _seconds(row.get("end", ""))
     except ValueError as problem:
@@ -160,22 +160,13 @@ def write_corrections(path: str | Path, corrections: Iterable[Correction]) -> No
     plain.writerow(COLUMNS)
     for row in corrections:
         times = ["" if time is None else repr(float(time)) for time in (row.start, row.end)]
-        cells = [_escaped(row.clip), row.kind, *times, _escaped(row.value)]
+        cells = [escaped(row.clip), row.kind, *times, escaped(row.value)]
         # The csv module leaves a lone carriage return unquoted, and reads it as the end of a row.
         (quoted if any("\r" in cell for cell in cells) else plain).writerow(cells)
     try:
         write_atomically(Path(path), content.getvalue())
     except OSError as problem:
         raise CorrectionError(f"cannot write {path}: {problem.strerror}") from problem
-
-
-def _escaped(text: str) -> str:
-    """As in the CSV export: no spreadsheet runs it as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _unescaped(cell: str) -> str:
-    return cell.removeprefix("'")
 
 
 # --- rows by clip ---------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ def ask_next(result: Result, corpus: Corpus | None = None) -> tuple[str, ...]:
     """
     left = ~result.corrected
     if result.confidences is not None or corpus is None:
-        chance = result.evidence if result.confidences is None else _chances(result.confidences)
+        known = result.confidences
+        chance = result.evidence if known is None else chances_to_ask_by(known)
         order = np.argsort(chance, kind="stable")
         return tuple(result.clips[n] for n in order if left[n])
     rows = {clip: n for n, clip in enumerate(corpus.clip_ids)}
@@ -42,7 +43,7 @@ def ask_next(result: Result, corpus: Corpus | None = None) -> tuple[str, ...]:
     return tuple(result.clips[n] for n in chosen)
 
 
-def _chances(confidences: Array) -> Array:
+def chances_to_ask_by(confidences: Array) -> Array:
     """(N,) that the action is right; that the states are, where no action was sought."""
     action, states = confidences[:, 0], confidences[:, 1:].min(axis=1)
     return np.asarray(np.where(np.isnan(action), states, action))

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from objectstates.base.csv_cells import escaped
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import CONFIDENCES
 from objectstates.export.names import number
@@ -98,15 +99,9 @@ def write_rows(path: Path, columns: Iterable[str], rows: Iterable[list[Any]]) ->
 
 
 def _cell(value: Any) -> Any:
-    """A cell that no spreadsheet runs as a formula.
-
-    Text that begins like a formula, or with an apostrophe, gets an apostrophe in front, by which
-    spreadsheets mark text; removing one leading apostrophe restores it. Numbers stay numbers.
-    """
+    """A cell that no spreadsheet runs as a formula; numbers stay numbers."""
     if isinstance(value, str):
-        return (
-            f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "'")) else value
-        )
+        return escaped(value)
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
 
 

@@ -70,15 +70,10 @@ def progress_column(
 
 
 def frame_progress(clip: ClipView, times: npt.NDArray[np.float64]) -> Floats:
-    """(n,) progress at ``times`` (n,), seconds of the episode.
-
-    Progress is known at the middles of chunks: linear between them, constant beyond the outer ones.
-    """
+    """(n,) progress at ``times`` (n,), seconds of the episode."""
     assert clip.episode is not None
-    assert clip.progress is not None
-    corpus = clip.result.corpus
-    middles = corpus.chunks.time[list(corpus.chunk_rows(clip.number))] - clip.episode.start
-    return np.interp(times, middles, clip.progress).astype(np.float32)
+    found = clip.result.progress_at(clip.result.clips[clip.number], times + clip.episode.start)
+    return found.astype(np.float32)
 
 
 def write_reached(

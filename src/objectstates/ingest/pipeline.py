@@ -474,24 +474,21 @@ def _dense_features(
     """
     width = len(change_profile.WIDTHS) if change_columns else 0
 
-    def of_change(part: StoredObservation) -> Array:
-        return chunk_columns(part.change, part.entry["chunk_span"])[:, :width]
-
     def of_view(part: StoredObservation, view: StoredObservation) -> Array:
-        rows = np.concatenate(list(view.entry.groups("chunk_feature")))
-        return aligned_view(part, view, np.hstack([rows, of_change(view)]))
+        return aligned_view(part, view, np.concatenate(list(view.entry.groups("chunk_feature"))))
 
     def pieces() -> Iterator[Array]:
         for part in stored:
             views = [of_view(part, view) for view in part.views]
-            beside = np.hstack([*views, signals.of(part), of_change(part)])
+            change = chunk_columns(part.change, part.entry["chunk_span"])[:, :width]
+            beside = np.hstack([*views, signals.of(part), change])
             done = 0
             for rows in part.entry.groups("chunk_feature"):
                 yield np.hstack([rows, beside[done : done + len(rows)]])
                 done += len(rows)
 
     cameras = 1 + len(stored[0].views)
-    return FeaturePieces(cameras * (size + width) + signals.size, pieces())
+    return FeaturePieces(cameras * size + signals.size + width, pieces())
 
 
 def _without_features(

@@ -21,6 +21,7 @@ from objectstates.base.errors import DatasetError, SettingError
 from objectstates.data.clips import EpisodeSpan
 from objectstates.robots.lerobot_files import (
     INFO,
+    MOST,
     PREFIX,
     FileTemplates,
     episode_tables,
@@ -130,8 +131,8 @@ class LeRobotDataset:
             wanted = self._task(task)
             chosen = [episode for episode in chosen if wanted in episode.tasks]
         if episodes is not None:
-            numbers = parse_episodes(episodes, 1 + max((e.index for e in self.episodes), default=0))
-            chosen = [episode for episode in chosen if episode.index in numbers]
+            parts = parse_episodes(episodes)
+            chosen = [e for e in chosen if any(e.index in part for part in parts)]
         if not chosen:
             have = [episode.index for episode in self.episodes]
             has = f"episodes {min(have)} to {max(have)}" if have else "no episodes"
@@ -329,20 +330,20 @@ def _component_names(feature: dict[str, Any], size: int) -> tuple[str, ...]:
     return tuple(str(n) for n in range(size))
 
 
-def parse_episodes(text: str, count: int) -> set[int]:
-    """Numbers of episodes from text such as "0:50" or "3,7,9:"; ``count`` ends an open range.
+def parse_episodes(text: str) -> list[range]:
+    """Numbers of episodes from text such as "0:50" or "3,7,9:".
 
-    >>> sorted(parse_episodes("0:3,7,9:", 11))
+    >>> [n for n in range(11) if any(n in part for part in parse_episodes("0:3,7,9:"))]
     [0, 1, 2, 7, 9, 10]
     """
-    numbers: set[int] = set()
+    parts = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(?:(\d+)|(\d*):(\d*))\s*", part)
         if match is None:
             raise SettingError(f"`episodes` must be like 0:50 or 3,7,9, not {text!r}")
         one, first, last = match.groups()
         if one is not None:
-            numbers.add(int(one))
+            parts.append(range(int(one), int(one) + 1))
         else:
-            numbers.update(range(int(first or 0), min(int(last) if last else count, count)))
-    return numbers
+            parts.append(range(int(first or 0), int(last or MOST)))
+    return parts

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from objectstates.base.cache import content_digest
 from objectstates.detect import fewshot
-from objectstates.web.label.train_worker import labels_digest, serve
+from objectstates.web.label.train_worker import serve
 from tests.web.label.people import labelled
 
 
@@ -24,7 +25,7 @@ def test_training_tells_its_progress_the_detector_and_the_recall(tmp_path: Path)
     assert last["recall"]["objects"] == 6
     assert last["recall"]["recall"] >= 0.5
     assert last["counts"]["boxes"] == last["counts"]["videos"] == 6
-    assert last["digest"] == labels_digest(path)
+    assert last["digest"] == content_digest(path)
 
 
 def test_labels_of_videos_that_were_removed_are_passed_over(tmp_path: Path):

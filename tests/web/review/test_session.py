@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.discovery.ask_next import ask_next
 from objectstates.discovery.estimator import JointDiscovery
+from objectstates.report.clip_view import ClipView
+from objectstates.web.review.clip_data import bare_result
 from objectstates.web.review.session import ReviewSession
 from tests.web.review.found import make_found
 
@@ -236,3 +239,16 @@ def test_a_folder_without_a_discovery_is_named(tmp_path):
     with pytest.raises(WorkspaceError, match="that `discover` wrote"):
         ReviewSession(tmp_path)
     assert not any(tmp_path.iterdir())
+
+
+def test_what_is_shown_of_clips_without_an_answer_has_no_progress_either(found):
+    result, corpus = Result.load(found / "result"), Corpus.load(found / "corpus")
+    fewer = result.select(np.arange(len(result.clips) - 1))
+    known = replace(
+        fewer,
+        progress=np.zeros(len(fewer.action_scores)),
+        reached_chance=np.ones(len(fewer.clips)),
+    )
+    bare = bare_result(corpus, known)
+    assert bare.reached == ("",) * len(corpus)
+    assert ClipView(bare, len(corpus) - 1, 0.0).progress is None

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from objectstates.base.cache import content_digest
 from objectstates.base.errors import DetectorError, LabelError, ObjectStatesError, VideoError
 from objectstates.base.storage import make_folder, write_atomically
 from objectstates.detect import fewshot
@@ -36,7 +37,6 @@ from objectstates.web.label.labels_file import (
     frame_key,
     video_reference,
 )
-from objectstates.web.label.train_worker import labels_digest
 from objectstates.web.label.trainer import Request, Trainer
 
 FIRST_TRAINING = 5  # boxes by hand, before which proposals would be guesses
@@ -358,7 +358,7 @@ class LabelSession:
         return not last or last[0].get("digest") != self._digest()
 
     def _digest(self) -> str:
-        return labels_digest(self._labels.path) if self._labels.path.exists() else ""
+        return content_digest(self._labels.path) if self._labels.path.exists() else ""
 
     def _told(self, request: Request, answer: dict[str, Any]) -> None:
         """An answer of the training process, in the trainer's thread."""

@@ -7,7 +7,6 @@ never outlives a server that was killed.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import queue
@@ -56,6 +55,7 @@ def serve(request: dict[str, Any], answer: Answer) -> None:
     request : ``labels`` and ``out``, paths; ``final``, whether the detector is to be kept;
         ``id``, repeated in each answer.
     """
+    from objectstates.base.cache import content_digest
     from objectstates.base.errors import ObjectStatesError
     from objectstates.detect.fewshot_training import Recipe, train
     from objectstates.detect.labels import read_labels
@@ -65,7 +65,7 @@ def serve(request: dict[str, Any], answer: Answer) -> None:
         answer({"id": request["id"], "kind": kind, **facts})
 
     try:
-        digest = labels_digest(Path(request["labels"]))
+        digest = content_digest(Path(request["labels"]))
         labels = _present(read_labels(request["labels"]))
         by_hand = _by_hand(Path(request["labels"]))
         detector = train(
@@ -93,11 +93,6 @@ def _present(labels: Labels) -> Labels:
     """The labels of videos that are there: those of removed ones wait in the file."""
     images = tuple(image for image in labels.images if image.source.exists())
     return replace(labels, images=images) if images else labels
-
-
-def labels_digest(path: Path) -> str:
-    """Tells whether labels changed."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _by_hand(path: Path) -> dict[str, bool]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from objectstates.web.label.train_worker import labels_digest
+from objectstates.base.cache import content_digest
+from objectstates.web.child_process import start_child
 
 Told = Callable[["Request", dict[str, Any]], None]
 
@@ -91,7 +90,7 @@ class Trainer:
 
     def _serve(self, request: Request) -> None:
         """Send the request, and pass answers on until the last."""
-        if not request.final and labels_digest(request.labels) == self._digest:
+        if not request.final and content_digest(request.labels) == self._digest:
             return  # they were read after this request came
         process = self._started()
         if process.stdin is None or process.stdout is None:
@@ -114,16 +113,7 @@ class Trainer:
             if self._closed:
                 raise ValueError("the page is closed")
             if self._process is None or self._process.poll() is not None:
-                self._process = subprocess.Popen(
-                    # -P: a file of the user's folder must not be imported in place of ours.
-                    [sys.executable, "-P", "-m", "objectstates.web.label.train_worker"],
-                    env={**os.environ, "PYTHONPATH": import_path()},
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    encoding="utf-8",
-                    start_new_session=True,  # Ctrl-C is for the server, which ends it
-                )
+                self._process = start_child("objectstates.web.label.train_worker")
             return self._process
 
     def _end_process(self) -> None:
@@ -136,9 +126,3 @@ class Trainer:
                 if pipe is not None:
                     with suppress(OSError):  # what was not sent yet is lost with the process
                         pipe.close()
-
-
-def import_path() -> str:
-    """Where the child finds this package, also if that was told relative to another folder."""
-    ours = str(Path(__file__).resolve().parents[3])
-    return os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -35,6 +35,8 @@ def bare_result(corpus: Corpus, like: Result) -> Result:
         skipped=(),
         set_aside=(),
         confidences=None,
+        progress=None,
+        reached_chance=None,
     )
 
 

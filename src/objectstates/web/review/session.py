@@ -21,7 +21,11 @@ from objectstates.data.corpus import Corpus
 from objectstates.data.corrections import by_clip, rows_of
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
-from objectstates.discovery.ask_next import facility_location, similarities
+from objectstates.discovery.ask_next import (
+    chances_to_ask_by,
+    facility_location,
+    similarities,
+)
 from objectstates.discovery.corrections import with_confirmed_times
 from objectstates.discovery.refit import Refitter
 from objectstates.export.registry import FORMATS
@@ -343,16 +347,13 @@ class ReviewSession:
         clips = [clip for clip in self._numbers if not self._answers[clip].left_out]
         if self._chances:
             left = [clip for clip in clips if clip not in self._journal.rows]
-            return sorted(left, key=self._chance)[:_NEXT]
+            unknown = (0.0, 0.0, 0.0)
+            chances = np.array([self._chances.get(clip, unknown) for clip in left]).reshape(-1, 3)
+            return [left[n] for n in np.argsort(chances_to_ask_by(chances), kind="stable")[:_NEXT]]
         rows = np.array([self._numbers[clip] for clip in clips], np.int64)
         done = np.flatnonzero([clip in self._journal.rows for clip in clips])
         similarity = self._similarity[np.ix_(rows, rows)]
         return [clips[n] for n in facility_location(similarity, done, most=_NEXT)]
-
-    def _chance(self, clip: str) -> float:
-        """That the action is right, or the states where none was sought; 0 if not known."""
-        action, *states = self._chances.get(clip, (0.0, 0.0, 0.0))
-        return min(states) if math.isnan(action) else action
 
     def _verdict_json(self) -> dict[str, Any] | None:
         if self._verdict is None:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from objectstates.base.errors import WorkspaceError
-from objectstates.web.label.trainer import import_path
+from objectstates.web.child_process import start_child
 from objectstates.web.studio.project import JobState
 
 _CRASHED = "the discovery ended without a result"
@@ -84,17 +83,7 @@ class Discovery:
 
     def _started(self) -> subprocess.Popen[str]:
         with self._log.open("wb") as log:
-            return subprocess.Popen(
-                # -P: a file of the user's folder must not be imported in place of ours.
-                [sys.executable, "-P", "-m", "objectstates.web.studio.worker"],
-                env={**os.environ, "PYTHONPATH": import_path()},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                encoding="utf-8",
-                start_new_session=os.name == "posix",  # Ctrl-C is for the server alone
-            )
+            return start_child("objectstates.web.studio.worker", stderr=log)
 
     def cancel(self) -> None:
         """End the process and all of its workers; returns when they have ended."""
