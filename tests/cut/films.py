@@ -9,6 +9,7 @@ import av
 import numpy as np
 
 from objectstates import Corpus, Result
+from objectstates.data.actions import Actions
 
 
 def result_on(
@@ -42,10 +43,12 @@ def result_on(
     action = np.array([action for *_, action in films], float).reshape(-1, 2)
     return Result(
         corpus=corpus.without_features(),
-        action_chunk=np.full(len(films), 5),
-        action_time=action.mean(axis=1),
-        action_span=action,
-        action_scores=np.zeros(len(starts)),
+        actions=Actions.single(
+            np.full(len(films), 5),
+            action.mean(axis=1),
+            action,
+            np.zeros(len(starts)),
+        ),
         state=np.zeros(0, np.int8),
         state_scores=np.zeros((0, 2)),
         classifiers={},

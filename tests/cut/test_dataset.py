@@ -17,6 +17,7 @@ from objectstates.robots.lerobot_files import read_json_lines
 from objectstates.video.reader import read_frames
 from tests.cut.films import result_on
 from tests.export.lerobot_results import ACTION, NAMES, result_of
+from tests.results import with_action
 from tests.robots.datasets import CAMERA, FPS, SECONDS, TASKS, WRIST, convert_to_v3, write_dataset
 
 LENGTHS = [round(seconds * FPS) for seconds in SECONDS]
@@ -164,7 +165,11 @@ def test_idle_ends_are_left_out_of_all_columns(tmp_path):
     root = write_dataset(tmp_path / "set", episodes=(6.0, 6.0))
     result = result_of(root)
     start = np.array([[2.6, 3.0], [3.0, 3.3]])
-    done = cut_dataset(replace(result, action_span=start), tmp_path / "out", trim_idle=True)
+    done = cut_dataset(
+        with_action(result, span=start),
+        tmp_path / "out",
+        trim_idle=True,
+    )
     assert done.dropped
     rows, out = episodes_of(tmp_path / "out"), frames_of(tmp_path / "out")
     assert rows[0]["source_from_frame"] > 0
@@ -214,7 +219,10 @@ def test_what_cannot_be_cut_is_explained_and_leaves_nothing(v2, tmp_path):
     with pytest.raises(CutError, match="lies within the dataset"):
         cut_dataset(result, v2 / "out")
     with pytest.raises(CutError, match="no action to cut at"):
-        cut_dataset(replace(result, action_chunk=np.full(4, -1)), tmp_path / "out")
+        cut_dataset(
+            with_action(result, chunk=np.full(4, -1)),
+            tmp_path / "out",
+        )
     film = result_on([("film", tmp_path / "film.mp4", 2.0, (0.8, 1.2))])
     with pytest.raises(CutError, match="are no episodes of a LeRobot dataset: cut them with"):
         cut_dataset(film, tmp_path / "out")

@@ -20,6 +20,7 @@ from objectstates.cut.encode import PSNR_LIMIT
 from objectstates.video.clip_list import find_clips
 from objectstates.video.reader import probe, read_frames
 from tests.cut.films import audio_packets, luma, result_on, sound_of, stored_frames
+from tests.results import with_action
 from tests.video.test_video_file import set_matrix
 from tests.video.videos import corners, noise, times_of, write_video
 
@@ -253,7 +254,9 @@ def test_what_is_there_with_the_same_inputs_is_kept(film, tmp_path):
     for name in first.files:
         same = (tmp_path / "out" / name).stat().st_mtime_ns == stamps[name]
         assert same == name.startswith("film")
-    moved = replace(result, action_span=np.array([[1.2, 2.6], [0.4, 1.2]]))
+    moved = replace(
+        result, actions=replace(result.actions, span=(np.array([[1.2, 2.6], [0.4, 1.2]]))[:, None])
+    )
     assert cut(moved, tmp_path / "out").kept == 1
     assert len(stored_frames(tmp_path / "out" / "other_before.mp4")) == 10
 
@@ -313,7 +316,10 @@ def test_settings_that_make_no_sense_are_refused(film, tmp_path):
     with pytest.raises(SettingError, match="`fast`"):
         cut(result, tmp_path / "out", crf=20, fast=True)
     with pytest.raises(CutError, match="no action"):
-        cut(replace(result, action_chunk=np.array([-1])), tmp_path / "out")
+        cut(
+            with_action(result, chunk=np.array([-1])),
+            tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 

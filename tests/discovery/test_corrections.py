@@ -18,6 +18,7 @@ from objectstates.discovery.corrections import (
     with_confirmed_times,
 )
 from objectstates.discovery.estimator import JointDiscovery
+from tests.results import with_action
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +232,7 @@ def test_a_confirmation_without_times_takes_those_of_the_result():
     assert (confirmed.start, confirmed.end) == pytest.approx(tuple(found.action_span[2]))
     assert confirmed.place == "c.csv, line 4"
     again = JointDiscovery().fit(corpus, corrections=[confirmed]).result_
-    moved = replace(again, action_span=again.action_span + 1)
+    moved = with_action(again, span=again.action_span + 1)
     assert with_confirmed_times([row], moved) == (confirmed,)  # not a little other in every fit
     with pytest.raises(CorrectionError, match=r"c\.csv, line 4.*give the start"):
         with_confirmed_times([row], None)

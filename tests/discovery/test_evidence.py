@@ -72,7 +72,9 @@ def test_clips_that_change_far_less_stand_out(corpus, found):
 
 def test_an_action_at_the_end_has_no_room(corpus, found):
     last = np.array([corpus.chunks.end[corpus.chunk_rows(n)[-1]] for n in range(len(corpus))])
-    at_the_end = replace(found, action_span=np.stack([last - 1, last], axis=1))
+    at_the_end = replace(
+        found, actions=replace(found.actions, span=(np.stack([last - 1, last], axis=1))[:, None])
+    )
     assert evidence_of(corpus, at_the_end).action["room_all"][0] == 0
 
 

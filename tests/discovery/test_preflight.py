@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from objectstates import Corpus, Result
+from objectstates.data.actions import Actions
 from objectstates.data.corpus import Array
 from objectstates.data.result import SkippedClip
 from objectstates.discovery.preflight import Advice, warnings_about
+from tests.results import with_action
 
 N, LENGTH = 12, 10.0
 
@@ -36,10 +38,12 @@ def make_result(
     )
     return Result(
         corpus=corpus.without_features(),
-        action_chunk=np.zeros(n, np.int64),
-        action_time=lengths / 2,
-        action_span=lengths[:, None] * [0.4, 0.6] if spans is None else spans,
-        action_scores=np.ones(n),
+        actions=Actions.single(
+            np.zeros(n, np.int64),
+            lengths / 2,
+            lengths[:, None] * [0.4, 0.6] if spans is None else spans,
+            np.ones(n),
+        ),
         state=np.tile(np.array([1, 2], np.int8), n),
         state_scores=np.ones((2 * n, 2)),
         classifiers={},
@@ -149,7 +153,7 @@ def test_ends_beyond_the_video_are_those_of_clips_in_the_result() -> None:
 
 def test_only_the_action_or_only_states_were_sought() -> None:
     nan = np.full((N, 2), np.nan)
-    assert warnings_about(replace(make_result(), action_span=nan)) == ()
+    assert warnings_about(with_action(make_result(), span=nan)) == ()
 
 
 def test_every_topic_is_a_section_of_the_documentation() -> None:

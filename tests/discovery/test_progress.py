@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from objectstates import Corpus, JointDiscovery, Result
+from objectstates.data.actions import Actions
 from objectstates.discovery.progress import (
     FEWEST,
     _HeldOutRidge,
     apply_model,
     with_progress,
 )
+from tests.results import with_action
 
 CLIPS, CHUNKS, SIZE = 20, 20, 12
 
@@ -51,10 +53,12 @@ def result_on(corpus: Corpus, failed: tuple[int, ...] = ()) -> Result:
     span = np.stack([at * 0.4 - 0.2, at * 0.4 + 0.2], axis=1)
     return Result(
         corpus=corpus.without_features(),
-        action_chunk=at - 1,
-        action_time=span.mean(axis=1),
-        action_span=span,
-        action_scores=np.zeros(len(corpus.chunks.start)),
+        actions=Actions.single(
+            at - 1,
+            span.mean(axis=1),
+            span,
+            np.zeros(len(corpus.chunks.start)),
+        ),
         state=np.tile(np.array([1, 2], np.int8), n),
         state_scores=np.zeros((2 * n, 2)),
         classifiers={},
@@ -93,8 +97,7 @@ def test_the_labels_of_a_clip_do_not_change_what_the_regression_says_of_it(monke
     moved = found.action_span.copy()
     moved[0] += 2.0
     once, again = (
-        with_progress(result, corpus.select)
-        for result in (found, replace(found, action_span=moved))
+        with_progress(result, corpus.select) for result in (found, with_action(found, span=moved))
     )
     rows = list(corpus.chunk_rows(0))
     assert once.progress is not None
@@ -136,7 +139,10 @@ def test_too_few_clips_or_none_of_the_action_are_not_judged():
     corpus = episodes(n_clips=FEWEST - 1)
     assert with_progress(result_on(corpus), corpus.select).progress is None
     corpus = episodes()
-    states = replace(result_on(corpus), action_chunk=np.full(CLIPS, -1))
+    states = replace(
+        result_on(corpus),
+        actions=replace(result_on(corpus).actions, chunk=(np.full(CLIPS, -1))[:, None]),
+    )
     assert with_progress(states, corpus.select).reached == ("",) * CLIPS
     plain = corpus.with_features(chunks=np.zeros((len(corpus.chunks.start), 3)))
     assert with_progress(result_on(plain), plain.select).progress is None

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 from objectstates import Corpus, evaluate, read_authors
+from objectstates.data.actions import Actions
 from objectstates.data.result import Result, SkippedClip
 from objectstates.evaluation import ClipScore, Evaluation, compare, method_row
+from tests.results import with_action
 
 
 def corpus_of(tracklet_label, chunk_label):
@@ -30,10 +32,12 @@ def result_of(corpus, states, chunks, clips=None):
     part = corpus.select(range(clips or len(corpus))).without_features()
     return Result(
         corpus=part,
-        action_chunk=np.array(chunks),
-        action_time=np.full(len(corpus), np.nan),
-        action_span=np.full((len(corpus), 2), np.nan),
-        action_scores=np.zeros(len(part.chunks.start)),
+        actions=Actions.single(
+            np.array(chunks),
+            np.full(len(corpus), np.nan),
+            np.full((len(corpus), 2), np.nan),
+            np.zeros(len(part.chunks.start)),
+        ),
         state=np.array(states, np.int8),
         state_scores=np.zeros((len(part.tracklets.start), 2)),
         classifiers={},
@@ -83,7 +87,7 @@ def test_every_clip_demands_an_answer():
     assert scores.state_recall == 0.5
     assert scores.action_precision == 0.5
     assert scores.labels_per_clip == 1
-    states_only = evaluate(replace(found, action_chunk=np.array([-1])), corpus)
+    states_only = evaluate(with_action(found, chunk=np.array([-1])), corpus)
     assert states_only.state_precision == 0.5
     assert np.isnan(states_only.action_precision)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from objectstates import Box, Chunk, Clip, Corpus, Result, Tracklet, TrackletLabel
+from objectstates.data.actions import Actions
 from tests.video.videos import gray, write_video
 
 WIDTH, HEIGHT, FPS, COUNT = 96, 64, 25, 100
@@ -56,10 +57,12 @@ def make_result(clips: list[Clip], object_name: object = "cup <big> & co") -> Re
     scores = np.tile([[0.9, 0.1], [0.8, 0.2], [0.3, 0.3], [-0.1, 0.7]], (n, 1))
     return Result(
         corpus=corpus.without_features(),
-        action_chunk=np.full(n, 2),
-        action_time=corpus.chunks.time[2::5],
-        action_span=np.stack([corpus.chunks.start[2::5], corpus.chunks.end[2::5]], axis=1),
-        action_scores=np.tile([0.0, 0.1, 0.6, 0.2, 0.0], n),
+        actions=Actions.single(
+            np.full(n, 2),
+            corpus.chunks.time[2::5],
+            np.stack([corpus.chunks.start[2::5], corpus.chunks.end[2::5]], axis=1),
+            np.tile([0.0, 0.1, 0.6, 0.2, 0.0], n),
+        ),
         state=np.tile(np.array(STATES, np.int8), n),
         state_scores=scores,
         classifiers={},
@@ -101,8 +104,10 @@ def without_actions(result):
     """As when only states were sought."""
     return replace(
         result,
-        action_chunk=np.full_like(result.action_chunk, -1),
-        action_time=np.full_like(result.action_time, np.nan),
-        action_span=np.full_like(result.action_span, np.nan),
-        action_scores=np.full_like(result.action_scores, np.nan),
+        actions=Actions.single(
+            np.full_like(result.action_chunk, -1),
+            np.full_like(result.action_time, np.nan),
+            np.full_like(result.action_span, np.nan),
+            np.full_like(result.action_scores, np.nan),
+        ),
     )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from objectstates import JointDiscovery, Result
 from objectstates.app.inspection import describe_clips
+from objectstates.data.actions import Actions
 from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.export.videos import ExportSource
@@ -106,10 +107,12 @@ def with_states(*tracklets: tuple[float, float, int]) -> Result:
     )
     return Result(
         corpus=corpus.without_features(),
-        action_chunk=np.array([-1]),
-        action_time=np.full(1, np.nan),
-        action_span=np.full((1, 2), np.nan),
-        action_scores=np.full(1, np.nan),
+        actions=Actions.single(
+            np.array([-1]),
+            np.full(1, np.nan),
+            np.full((1, 2), np.nan),
+            np.full(1, np.nan),
+        ),
         state=state.astype(np.int8),
         state_scores=np.ones((len(start), 2)),
         classifiers={},
@@ -146,10 +149,12 @@ def with_action(result: Result, start: float, end: float) -> ClipView:
     (clip,) = view_clips(
         replace(
             result,
-            action_chunk=np.array([0]),
-            action_time=np.array([(start + end) / 2]),
-            action_span=np.array([[start, end]]),
-            action_scores=np.ones(1),
+            actions=Actions.single(
+                np.array([0]),
+                np.array([(start + end) / 2]),
+                np.array([[start, end]]),
+                np.ones(1),
+            ),
         )
     )
     return clip

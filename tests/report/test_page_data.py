@@ -26,7 +26,12 @@ def test_no_lane_holds_two_tracklets_at_once() -> None:
 
 
 def test_labelled_tracklets_are_drawn_beside_the_action(result: Result) -> None:
-    wide = replace(result, action_span=result.action_span + np.array([[-2.5, 2.5]]))
+    wide = replace(
+        result,
+        actions=replace(
+            result.actions, span=(result.action_span + np.array([[-2.5, 2.5]]))[:, None]
+        ),
+    )
     for clip in view_clips(wide):
         data = clip_data(clip, boxes_per_tracklet=1)
         start, end, _ = data["action"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from objectstates.data.corpus import UNKNOWN, Corpus
-from objectstates.data.result import CONFIDENCES, Result
+from objectstates.data.result import Result, confidence_columns
 from objectstates.data.truth import truth_count
 from objectstates.discovery import constraints
 from objectstates.discovery.preflight import warnings_about
@@ -157,7 +157,7 @@ def _chances(clip: ClipView) -> dict[str, float | None]:
         return {}
     return {
         name: None if np.isnan(chance) else chance
-        for name, chance in zip(CONFIDENCES, clip.confidences, strict=True)
+        for name, chance in zip(confidence_columns(1), clip.confidences, strict=True)
     }
 
 

@@ -22,12 +22,18 @@ class Artefact:
     """A kind of artefact folder.
 
     header : its JSON file, with a ``format_version``; ``files`` are all other names in the folder.
+    version : what is written; those from ``oldest`` on can be read.
     """
 
     header: str
     version: int
     files: frozenset[str]
     error: type[ObjectStatesError]
+    oldest: int = 0  # 0: the version that is written
+
+    @property
+    def readable(self) -> range:
+        return range(self.oldest or self.version, self.version + 1)
 
     def check_target(self, path: str | Path) -> Path:
         """Resolve the path; raise unless it is safe to overwrite.
@@ -86,10 +92,11 @@ class Artefact:
         except (OSError, ValueError, RecursionError) as problem:
             raise self.error(f"{path} cannot be read ({problem}): make it again") from problem
         found = header.get("format_version") if isinstance(header, dict) else None
-        if found != self.version:
+        if type(found) is not int or found not in self.readable:
+            known = " to ".join(dict.fromkeys(map(str, (self.readable[0], self.version))))
             raise self.error(
                 f"{path} has format version {found!r}, but this version of objectstates reads "
-                f"{self.version}: install the version that wrote it, or make it again"
+                f"{known}: install the version that wrote it, or make it again"
             )
         return dict(header)
 

@@ -18,13 +18,22 @@ FeatureVector = npt.NDArray[np.float32]
 MAX_WHERE_WIDTH = 40  # pixels of `ChangeProfile.where`: about 1 kB per clip
 
 
-class TrackletLabel(IntEnum):
-    """Ground truth of a tracklet."""
+MAX_STATES = 8  # of a chain
 
+
+class TrackletLabel(IntEnum):
+    """Ground truth of a tracklet: the number of its state, or one of these."""
+
+    AMBIGUOUS = -2
     FALSE_POSITIVE = 0
     STATE_1 = 1
     STATE_2 = 2
-    AMBIGUOUS = 3
+    STATE_3 = 3
+    STATE_4 = 4
+    STATE_5 = 5
+    STATE_6 = 6
+    STATE_7 = 7
+    STATE_8 = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ class Tracklet:
     feature : (d,) appearance descriptor.
     score : confidence of the detector, 0 to 1.
     time : representative time; default: the middle of the interval.
-    allowed : whether it may be labelled state 1, state 2.
+    allowed : whether it may be labelled state 1, state 2 and so on.
     label : ground truth, for evaluation only.
     """
 
@@ -55,7 +64,7 @@ class Tracklet:
     score: float = 1.0
     boxes: tuple[Box, ...] = ()
     time: float | None = None
-    allowed: tuple[bool, bool] = (True, True)
+    allowed: tuple[bool, ...] = (True, True)
     label: TrackletLabel | None = None
 
 
@@ -64,16 +73,16 @@ class Chunk:
     """A short interval of a clip, about 0.4 s.
 
     feature : (d,) descriptor of motion and appearance.
-    allowed : whether it may be labelled as the action.
-    label : ground truth, for evaluation only: whether it shows the action.
+    allowed : whether it may be labelled as the action; in a chain as action 1, action 2 ...
+    label : ground truth, for evaluation only: the number of the action it shows, 0 for none.
     """
 
     start: float
     end: float
     feature: FeatureVector
     time: float | None = None
-    allowed: bool = True
-    label: bool | None = None
+    allowed: bool | tuple[bool, ...] = True
+    label: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +124,7 @@ class EpisodeSpan:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A video, or a span of one, in which one manipulation happens once.
+    """A video, or a span of one, in which one manipulation happens once: a change, or a chain.
 
     video : path of its file, if any. ``start`` and ``end`` are its span in the video.
     change : when and where it changes for good, if known.

@@ -10,6 +10,9 @@ needs; ``corpus[i]`` gives one clip as plain objects. On disk it is a folder::
     tracklets.parquet   clip, start, end, time, score, allowed_1, allowed_2, label, boxes, feature
     chunks.parquet      clip, start, end, time, allowed, label, feature
 
+In a corpus for a chain of changes there are columns ``allowed_3`` and so on, and
+``allowed_1``, ``allowed_2`` and so on of the chunks, one per action, in place of ``allowed``.
+
 The rows of a clip are contiguous, in the order of ``clips.parquet``; features are fixed-size lists
 of float32. ``time``, ``score``, ``allowed*``, ``label`` and ``boxes`` are optional, and so is
 ``feature`` if the header gives its size as 0: such a corpus can be shown but not learned on. The
@@ -91,8 +94,9 @@ class Corpus(CorpusTables):
 
         ``tracklets_per_clip`` and ``chunks_per_clip`` (N,) are the numbers of rows of each clip.
         Times are seconds; rows of a clip are sorted by start. Features (M, d) and (T, d) become
-        float32. Defaults: a time is the middle of its interval, a score is 1, everything is
-        allowed, and labels (:data:`UNKNOWN`) and changes (None) are unknown.
+        float32. ``tracklet_allowed`` is (M, 2), ``chunk_allowed`` (T,) or (T, 1); for a chain of K
+        states (M, K) and (T, K - 1). Defaults: a time is the middle of its interval, a score is 1,
+        everything is allowed, and labels (:data:`UNKNOWN`) and changes (None) are unknown.
 
         >>> corpus = Corpus.from_arrays(
         ...     tracklets_per_clip=[2], tracklet_start=[0, 2], tracklet_end=[1, 3],
@@ -116,7 +120,7 @@ class Corpus(CorpusTables):
         times = tracklet_start, tracklet_end, tracklet_time
         score = np.ones(m) if tracklet_score is None else tracklet_score
         tracklets = Tracklets(
-            **_columns("tracklet", of_tracklets, times, tracklet_label, 3, tracklet_features),
+            **_columns("tracklet", of_tracklets, times, tracklet_label, tracklet_features),
             score=_floats("tracklet_score", score),
             allowed=as_flags("`tracklet_allowed`", tracklet_allowed, (m, 2)),
             boxes=np.empty((0, 5)),
@@ -124,8 +128,8 @@ class Corpus(CorpusTables):
         )
         times = chunk_start, chunk_end, chunk_time
         chunks = Chunks(
-            **_columns("chunk", of_chunks, times, chunk_label, 1, chunk_features),
-            allowed=as_flags("`chunk_allowed`", chunk_allowed, (t,)),
+            **_columns("chunk", of_chunks, times, chunk_label, chunk_features),
+            allowed=_per_action(as_flags("`chunk_allowed`", chunk_allowed, (t, 1))),
         )
         no_value = (None,) * n_clips
         of_videos = no_value if videos is None else tuple(videos)
@@ -150,6 +154,7 @@ class Corpus(CorpusTables):
         clips = list(clips)
         tracklets = [tracklet for clip in clips for tracklet in clip.tracklets]
         chunks = [chunk for clip in clips for chunk in clip.chunks]
+        n_states = np.size(chunks[0].allowed) + 1 if chunks else 2
         corpus = cls.from_arrays(
             clip_ids=[clip.id for clip in clips],
             videos=[clip.video for clip in clips],
@@ -161,14 +166,14 @@ class Corpus(CorpusTables):
             tracklet_time=[_time(x) for x in tracklets],
             tracklet_features=_stack("tracklet", [x.feature for x in tracklets]),
             tracklet_score=[x.score for x in tracklets],
-            tracklet_allowed=np.array([x.allowed for x in tracklets], bool).reshape(-1, 2),
+            tracklet_allowed=_flags([x.allowed for x in tracklets], n_states),
             tracklet_label=[UNKNOWN if x.label is None else x.label for x in tracklets],
             chunks_per_clip=[len(clip.chunks) for clip in clips],
             chunk_start=[x.start for x in chunks],
             chunk_end=[x.end for x in chunks],
             chunk_time=[_time(x) for x in chunks],
             chunk_features=_stack("chunk", [x.feature for x in chunks]),
-            chunk_allowed=[x.allowed for x in chunks],
+            chunk_allowed=_flags([x.allowed for x in chunks], n_states - 1),
             chunk_label=[UNKNOWN if x.label is None else x.label for x in chunks],
         )
         boxes = [(b.time, b.x1, b.y1, b.x2, b.y2) for x in tracklets for b in x.boxes]
@@ -244,6 +249,31 @@ class Corpus(CorpusTables):
             tuple(self.episodes[n] for n in clips),
         )
 
+    @property
+    def n_states(self) -> int:
+        """K: 2, or more for a chain of changes."""
+        return int(self.tracklets.allowed.shape[1])
+
+    def for_changes(self, changes: int) -> Corpus:
+        """The same clips for a chain of ``changes``: what is forbidden altogether stays so."""
+        if changes == self.n_states - 1:
+            return self
+        allowed = self.tracklets.allowed, self.chunks.allowed
+        if any((mask.any(axis=1) != mask.all(axis=1)).any() for mask in allowed):
+            raise CorpusError(
+                f"the corpus forbids some labels of {self.n_states} states: it cannot be used for "
+                f"{changes + 1}"
+            )
+        tracklets, chunks = (
+            np.repeat(np.all(mask, axis=1, keepdims=True), columns, axis=1)
+            for mask, columns in zip(allowed, (changes + 1, changes), strict=True)
+        )
+        return replace(
+            self,
+            tracklets=replace(self.tracklets, allowed=tracklets),
+            chunks=replace(self.chunks, allowed=chunks),
+        )
+
     def with_features(
         self, *, tracklets: Array | None = None, chunks: Array | None = None
     ) -> Corpus:
@@ -274,19 +304,20 @@ class Corpus(CorpusTables):
             score=float(table.score[i]),
             boxes=tuple(Box(*map(float, row)) for row in boxes),
             time=float(table.time[i]),
-            allowed=(bool(table.allowed[i, 0]), bool(table.allowed[i, 1])),
+            allowed=tuple(map(bool, table.allowed[i])),
             label=None if table.label[i] == UNKNOWN else TrackletLabel(table.label[i]),
         )
 
     def _chunk(self, t: int) -> Chunk:
         table = self.chunks
+        flags = [bool(flag) for flag in table.allowed[t]]
         return Chunk(
             start=float(table.start[t]),
             end=float(table.end[t]),
             feature=table.features[t],
             time=float(table.time[t]),
-            allowed=bool(table.allowed[t]),
-            label=None if table.label[t] == UNKNOWN else bool(table.label[t]),
+            allowed=tuple(flags) if len(flags) > 1 else flags[0],
+            label=None if table.label[t] == UNKNOWN else int(table.label[t]),
         )
 
 
@@ -332,10 +363,9 @@ def _columns(
     per_clip: Array,
     times: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike | None],
     label: npt.ArrayLike | None,
-    largest: int,
     features: npt.ArrayLike,
 ) -> dict[str, Array]:
-    """The columns that both tables have; ``times`` are start, end and time, ``largest`` a label."""
+    """The columns that both tables have; ``times`` are start, end and time."""
     start, end = _floats(f"{kind}_start", times[0]), _floats(f"{kind}_end", times[1])
     middle = (start + end) / 2 if start.shape == end.shape else start  # validation reports these
     return {
@@ -343,9 +373,27 @@ def _columns(
         "start": start,
         "end": end,
         "time": middle if times[2] is None else _floats(f"{kind}_time", times[2]),
-        "label": as_labels(f"`{kind}_label`", label, int(per_clip.sum()), largest),
+        "label": as_labels(
+            f"`{kind}_label`", label, int(per_clip.sum()), ambiguous=kind == "tracklet"
+        ),
         "features": _features(f"{kind}_features", features),
     }
+
+
+def _per_action(allowed: Array) -> Array:
+    """(T, A) from (T, A), or from (T,) for a single action."""
+    return allowed[:, None] if allowed.ndim == 1 else allowed
+
+
+def _flags(rows: Sequence[bool | tuple[bool, ...]], n_columns: int) -> Array:
+    """(n, ``n_columns``) what each row allows."""
+    try:
+        return np.array(rows, bool).reshape(len(rows), n_columns)
+    except ValueError:
+        raise CorpusError(
+            "`allowed` must have one entry per state of a tracklet, and one less for chunks, the "
+            "same in all clips"
+        ) from None
 
 
 def _time(row: Tracklet | Chunk) -> float:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from objectstates.base.errors import CorpusError
 from objectstates.base.storage import Artefact
-from objectstates.data.clips import ChangeProfile, EpisodeSpan
+from objectstates.data.clips import ChangeProfile, EpisodeSpan, TrackletLabel
 from objectstates.data.corpus_tables import (
     UNKNOWN,
     Array,
@@ -31,7 +31,8 @@ Corpus = TypeVar("Corpus", bound=CorpusTables)
 
 ARTEFACT = Artefact(
     header="corpus.json",
-    version=1,
+    version=2,
+    oldest=1,
     files=frozenset({"clips.parquet", "tracklets.parquet", "chunks.parquet", "arrays.npz"}),
     error=CorpusError,
 )
@@ -113,13 +114,30 @@ def write_with_features(
         )
         _write(folder / "tracklets.parquet", corpus, tracklets, of_tracklets, {
             "score": pa.array(tracklets.score),
-            "allowed_1": pa.array(tracklets.allowed[:, 0]),
-            "allowed_2": pa.array(tracklets.allowed[:, 1]),
+            **_allowed_columns(tracklets.allowed),
             "boxes": pa.ListArray.from_arrays(pa.array(tracklets.box_offsets, pa.int32()), boxes),
         })  # fmt: skip
         _write(folder / "chunks.parquet", corpus, chunks, of_chunks, {
-            "allowed": pa.array(chunks.allowed),
+            **_allowed_columns(chunks.allowed),
         })  # fmt: skip
+
+
+def _allowed_columns(allowed: Array) -> dict[str, Any]:
+    """``allowed`` (n, K) as one column per state or action; plain ``allowed`` if it is alone."""
+    if allowed.shape[1] == 1:
+        return {"allowed": pa.array(allowed[:, 0])}
+    return {f"allowed_{k + 1}": pa.array(column) for k, column in enumerate(allowed.T)}
+
+
+def _read_allowed(table: _Table, n_columns: int) -> Array:
+    """(n, ``n_columns``), or as many as the table has if there are more."""
+    count = n_columns
+    while f"allowed_{count + 1}" in table.names:
+        count += 1
+    names = ["allowed"] if count == 1 else [f"allowed_{k + 1}" for k in range(count)]
+    yes = np.ones(table.n_rows)
+    columns = np.stack([table.numbers(name, yes) for name in names], axis=1)
+    return as_flags(f"{table.path.stem}: allowed", columns, columns.shape)
 
 
 def _change_columns(changes: tuple[ChangeProfile | None, ...]) -> dict[str, Any]:
@@ -214,6 +232,9 @@ def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool
     spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
     with _Table(path / "tracklets.parquet") as table:
         tracklets = _read_tracklets(table, ids, features and _has_features(header, "tracklets"))
+    if header["format_version"] == 1:  # in which 3 was ambiguous, not a state
+        ambiguous = tracklets.label == 3
+        tracklets.label[ambiguous] = TrackletLabel.AMBIGUOUS
     with _Table(path / "chunks.parquet") as table:
         chunks = _read_chunks(table, ids, features and _has_features(header, "chunks"))
     info, arrays = header.get("info") or {}, _read_arrays(path / ARRAYS)
@@ -292,30 +313,24 @@ def _read_arrays(path: Path) -> dict[str, Array]:
 
 
 def _read_tracklets(table: _Table, ids: list[str], features: bool) -> Tracklets:
-    n = table.n_rows
-    allowed = [table.numbers(name, np.ones(n)) for name in ("allowed_1", "allowed_2")]
     boxes, box_offsets = table.boxes()
     return Tracklets(
-        **_common_columns(table, ids, "tracklets", 3, features),
-        score=table.numbers("score", np.ones(n)),
-        allowed=as_flags("tracklets: allowed", np.stack(allowed, axis=1), (n, 2)),
+        **_common_columns(table, ids, "tracklets", features),
+        score=table.numbers("score", np.ones(table.n_rows)),
+        allowed=_read_allowed(table, 2),
         boxes=boxes,
         box_offsets=box_offsets,
     )
 
 
 def _read_chunks(table: _Table, ids: list[str], features: bool) -> Chunks:
-    n = table.n_rows
     return Chunks(
-        **_common_columns(table, ids, "chunks", 1, features),
-        allowed=as_flags("chunks: allowed", table.numbers("allowed", np.ones(n)), (n,)),
+        **_common_columns(table, ids, "chunks", features), allowed=_read_allowed(table, 1)
     )
 
 
-def _common_columns(
-    table: _Table, ids: list[str], name: str, largest: int, features: bool
-) -> dict[str, Array]:
-    """The columns that both tables have; ``largest`` is the largest label."""
+def _common_columns(table: _Table, ids: list[str], name: str, features: bool) -> dict[str, Array]:
+    """The columns that both tables have."""
     n = table.n_rows
     start, end = table.numbers("start"), table.numbers("end")
     labels = table.numbers("label", np.full(n, UNKNOWN, np.float64), UNKNOWN)
@@ -324,7 +339,7 @@ def _common_columns(
         "start": start,
         "end": end,
         "time": table.numbers("time", (start + end) / 2),
-        "label": as_labels(f"{name}: label", labels, n, largest),
+        "label": as_labels(f"{name}: label", labels, n, ambiguous=name == "tracklets"),
         "features": table.features() if features else np.empty((n, 0), np.float32),
     }
 
@@ -356,6 +371,11 @@ class _Table:
     @property
     def n_rows(self) -> int:
         return int(self._file.metadata.num_rows)
+
+    @property
+    def names(self) -> list[str]:
+        """Of its columns."""
+        return list(self._file.schema_arrow.names)
 
     def column(self, name: str) -> Any:
         """A column, or None if the table does not have it."""

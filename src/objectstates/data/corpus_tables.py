@@ -12,7 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import CorpusError
-from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile, EpisodeSpan
+from objectstates.data.clips import (
+    MAX_STATES,
+    MAX_WHERE_WIDTH,
+    ChangeProfile,
+    EpisodeSpan,
+    TrackletLabel,
+)
 
 UNKNOWN = -1  # label of a row without ground truth
 
@@ -35,7 +41,7 @@ class Tracklets:
     end: Array
     time: Array
     score: Array
-    allowed: Array  # (M, 2) bool
+    allowed: Array  # (M, K) bool, for K states
     label: Array  # (M,) int8: a TrackletLabel or UNKNOWN
     features: Array  # (M, d) float32
     boxes: Array
@@ -52,8 +58,8 @@ class Chunks:
     start: Array
     end: Array
     time: Array
-    allowed: Array  # (T,) bool
-    label: Array  # (T,) int8: 1 action, 0 no action, UNKNOWN
+    allowed: Array  # (T, K - 1) bool, for K - 1 actions
+    label: Array  # (T,) int8: number of the action, 0 no action, UNKNOWN
     features: Array  # (T, d) float32
 
 
@@ -106,13 +112,20 @@ def as_flags(name: str, values: npt.ArrayLike | None, shape: tuple[int, ...]) ->
     return flags.astype(bool)
 
 
-def as_labels(name: str, values: npt.ArrayLike | None, n: int, largest: int) -> Array:
-    """Labels from 0 to ``largest``; None means all unknown."""
+def as_labels(name: str, values: npt.ArrayLike | None, n: int, *, ambiguous: bool = False) -> Array:
+    """Numbers of states or actions, 0 for none; None means all unknown.
+
+    ambiguous : whether rows may also be ambiguous.
+    """
     if values is None:
         return np.full(n, UNKNOWN, np.int8)
     labels = np.asarray(values)
-    if labels.size and not np.isin(labels, np.arange(UNKNOWN, largest + 1)).all():
-        raise CorpusError(f"{name} must be integers from 0 to {largest}, or -1 for unknown")
+    known = np.arange(TrackletLabel.AMBIGUOUS if ambiguous else UNKNOWN, MAX_STATES + 1)
+    if labels.size and not np.isin(labels, known).all():
+        also = ", or -2 for ambiguous" if ambiguous else ""
+        raise CorpusError(
+            f"{name} must be integers from 0 to {MAX_STATES}, or -1 for unknown{also}"
+        )
     return labels.astype(np.int8)
 
 
@@ -141,6 +154,12 @@ def _validate(corpus: CorpusTables) -> None:
     tables: tuple[Tracklets | Chunks, ...] = corpus.tracklets, corpus.chunks
     for table in tables:
         _validate_lengths(table, len(ids))
+    states, actions = corpus.tracklets.allowed.shape[1], corpus.chunks.allowed.shape[1]
+    if states != actions + 1:
+        raise CorpusError(
+            f"`tracklet_allowed` is for {states} states, `chunk_allowed` for {actions} actions: "
+            "there is one action less than states"
+        )
     empty = np.flatnonzero(np.diff(corpus.chunks.offsets) == 0)
     if len(empty):
         raise CorpusError(
@@ -217,9 +236,10 @@ def _validate_lengths(table: Tracklets | Chunks, n_clips: int) -> None:
             )
         if column is not None and name not in ("allowed", "features") and column.ndim != 1:
             raise CorpusError(f"{kind}s: {name} must be one-dimensional")
+    if table.allowed.ndim != 2 or not 1 <= table.allowed.shape[1] <= MAX_STATES:
+        columns = "state" if isinstance(table, Tracklets) else "action"
+        raise CorpusError(f"`{kind}_allowed` must have one column per {columns}")
     if isinstance(table, Tracklets):
-        if table.allowed.shape != (n_rows, 2):
-            raise CorpusError("`tracklet_allowed` must have two columns, one per state")
         if len(table.box_offsets) != n_rows + 1 or table.box_offsets[-1] != len(table.boxes):
             raise CorpusError("tracklets: boxes do not match the number of tracklets")
         if not np.isfinite(table.boxes).all():

@@ -101,13 +101,11 @@ def _value_problem(row: Correction) -> str | None:
     match row.kind:
         case "action" if not timed:
             return "an action needs a start or an end"
-        case "action" if row.value not in ("", "1"):
-            return f"value {short(row.value)}: clips have one action, so it must be 1 or empty"
         case "state" if not row.value:
             return "a state needs a value: 1, 2 or the state's name"
         case "not_object" if row.value and not (row.value.isascii() and row.value.isdigit()):
             return f"value {short(row.value)} is not the index of a tracklet: 0, 1, ..."
-        case "confirm" | "no_change" | "exclude" if row.value:
+        case "no_change" | "exclude" if row.value:
             return f"{row.kind} takes no value, but {short(row.value)} is given"
         case "no_change" | "exclude" if timed:
             return f"{row.kind} concerns the whole clip: leave start and end empty"

@@ -3,6 +3,8 @@
 A result is a folder::
 
     result.json         format version, settings, versions, objective, certificate, skipped clips
+    actions.parquet     clip, action (1, 2, ...), chunk (index within the clip), time, start, end
+                        (s), score, confidence: a row per action that a clip has
     clips.parquet       clip, action_chunk (index within the clip), action_time, action_start,
                         action_end (s), action_score, confidence; action_confidence,
                         state_1_confidence, state_2_confidence: the chance that each is right;
@@ -15,6 +17,9 @@ A result is a folder::
     progress.npz        the learned model of progress, if there is one; no pickle
     corpus/             the clips that took part, without features: videos, boxes, annotations
 
+In a chain of changes the columns of ``clips.parquet`` that begin with ``action`` are those of
+``actions.parquet`` alone, but for the confidences (``action_1_confidence``, ...); tracklets have
+``score_3`` and so on, and chunks ``score_1``, ``score_2`` and so on, one per action.
 A report or an export needs nothing else. Clips that were left out have no rows; ``result.json``
 names them with the reason, and also the outlier clips, which have rows but were not learned from.
 """
@@ -33,9 +38,10 @@ import pyarrow.parquet as pq
 
 from objectstates.base.errors import CorpusError, MissingExtraError, ResultError
 from objectstates.base.storage import Artefact
+from objectstates.data.actions import Actions
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import LEAVES_OUT, Correction, corrections_from_json
-from objectstates.data.label_names import LabelNames
+from objectstates.data.label_names import LabelNames, classes_of
 from objectstates.data.progress import ProgressModel
 from objectstates.data.success import Reached, reached_by
 from objectstates.data.verdict import Verdict
@@ -45,17 +51,16 @@ if TYPE_CHECKING:
 
 ARTEFACT = Artefact(
     header="result.json",
-    version=2,
+    version=3,
+    oldest=2,  # which has no actions.parquet
     files=frozenset(
         {
-            *("clips.parquet", "tracklets.parquet", "chunks.parquet", "classifiers.npz"),
-            *("progress.npz", "corpus"),
+            *("clips.parquet", "actions.parquet", "tracklets.parquet", "chunks.parquet"),
+            *("classifiers.npz", "progress.npz", "corpus"),
         }
     ),
     error=ResultError,
 )
-_N_COLUMNS = {"state": 2, "action": 1}  # of each classifier
-CONFIDENCES = ("action_confidence", "state_1_confidence", "state_2_confidence")
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,8 @@ class Result:
     """The action time of each clip, the state of each tracklet, scores and classifiers.
 
     Arrays follow the rows of ``corpus``: the N clips that took part, with M tracklets and T chunks
-    in all, without features. If only states were sought, ``action_chunk`` is -1 and the action's
+    in all, without features. There are K = 2 states and one action, or K states and K - 1 actions
+    in a chain of changes. If only states were sought, ``action_chunk`` is -1 and the action's
     time, span and scores are NaN; if only the action was, states are 0 and their scores NaN.
     ``verdict`` and ``confidences`` say how far to trust it (``discovery/verdict.py``); ``progress``
     and ``reached_chance`` how far each clip gets (``discovery/progress.py``). Results of earlier
@@ -113,19 +119,16 @@ class Result:
     """
 
     corpus: Corpus
-    action_chunk: Array  # (N,) index within the clip
-    action_time: Array  # (N,) the moment of the change where it is known, else the chunk's time
-    action_span: Array  # (N, 2) start and end, in seconds
-    action_scores: Array  # (T,)
-    state: Array  # (M,) 0, 1 or 2
-    state_scores: Array  # (M, 2)
+    actions: Actions
+    state: Array  # (M,) 0 for none, else 1 to K
+    state_scores: Array  # (M, K)
     classifiers: dict[str, Classifier]  # "state", "action"
     settings: dict[str, Any]
     summary: dict[str, Any]
     skipped: tuple[SkippedClip, ...] = field(default=())
     set_aside: tuple[SkippedClip, ...] = field(default=())
     verdict: Verdict | None = None
-    confidences: Array | None = None  # (N, 3) chances that action, state 1 and state 2 are right
+    confidences: Array | None = None  # (N, 2 K - 1) chances that actions and states are right
     corrections: tuple[Correction, ...] = ()
     names: LabelNames = field(default_factory=LabelNames)
     progress: Array | None = None  # (T,) from 0, state 1, to 1, state 2, in the middle of a chunk
@@ -133,17 +136,23 @@ class Result:
     progress_model: ProgressModel | None = None  # for clips that were not in the fit
 
     def __repr__(self) -> str:
-        tracklets, chunks = len(self.state), len(self.action_scores)
+        tracklets, chunks = len(self.state), len(self.actions.scores)
         left_out = "".join(
             f", {len(clips)} {kind}"
             for kind, clips in (("skipped", self.skipped), ("outliers", self.set_aside))
             if clips
         )
-        counts = [int((self.state == k).sum()) for k in (1, 2)]
+        states = [
+            f"state {k}: {int((self.state == k).sum())} tracklets"
+            for k in range(1, self.n_states + 1)
+        ]
+        actions = [
+            f"{name.replace('_', ' ')} in {int((self.actions.chunk[:, k] >= 0).sum())} clips"
+            for k, name in enumerate(self.action_labels)
+        ]
         lines = [
             f"Result of {len(self.clips)} clips{left_out}, {tracklets} tracklets, {chunks} chunks",
-            f"state 1: {counts[0]} tracklets, state 2: {counts[1]} tracklets, "
-            f"action in {int((self.action_chunk >= 0).sum())} clips",
+            ", ".join([*states, *actions]),
         ]
         if "duality_gap" in self.summary:
             lines.append(
@@ -166,6 +175,72 @@ class Result:
         Needs the extra ``pandas``; the columns are those of ``tracklets.parquet``.
         """
         return _frame(self._tracklet_table())
+
+    def actions_frame(self) -> pandas.DataFrame:
+        """One row per action that a clip has: its number, time, start and end in seconds, score.
+
+        Needs the extra ``pandas``; the columns are those of ``actions.parquet``.
+        """
+        return _frame(self._action_table())
+
+    @property
+    def n_actions(self) -> int:
+        """1, or more in a chain of changes."""
+        return len(self.actions)
+
+    @property
+    def n_states(self) -> int:
+        """K: one more than actions."""
+        return len(self.actions) + 1
+
+    @property
+    def action_labels(self) -> tuple[str, ...]:
+        """What columns call the actions: "action"; in a chain "action_1", "action_2", ..."""
+        return action_labels(self.n_actions)
+
+    @property
+    def action_chunk(self) -> Array:
+        """(N,) index of the action's chunk within the clip; this and what follows of one change."""
+        return self._single(self.actions.chunk)
+
+    @property
+    def action_time(self) -> Array:
+        """(N,) the moment of the change where it is known, else the chunk's time, in seconds."""
+        return self._single(self.actions.time)
+
+    @property
+    def action_span(self) -> Array:
+        """(N, 2) start and end, in seconds."""
+        return self._single(self.actions.span)
+
+    @property
+    def action_scores(self) -> Array:
+        """(T,) of the chunks."""
+        return self._single(self.actions.scores)
+
+    def _single(self, column: Array) -> Array:
+        """The column of the only action."""
+        if self.n_actions > 1:
+            raise ResultError(
+                f"the result has {self.n_actions} actions per clip: use `actions`, or "
+                "`change(k)` for one of them with its two states"
+            )
+        return np.asarray(column[:, 0])
+
+    def change(self, k: int) -> Result:
+        """Action k (from 0) with the states before and after it, as a result of one change."""
+        if self.n_actions == 1:
+            return self
+        states = np.where((self.state == k + 1) | (self.state == k + 2), self.state - k, 0)
+        columns = [k, self.n_actions + k, self.n_actions + k + 1]
+        return replace(
+            self,
+            actions=self.actions.only(k),
+            state=states.astype(np.int8),
+            state_scores=self.state_scores[:, k : k + 2],
+            confidences=None if self.confidences is None else self.confidences[:, columns],
+            names=self.names.change(k),
+        )
 
     @property
     def clips(self) -> tuple[str, ...]:
@@ -208,7 +283,7 @@ class Result:
     @property
     def action_score(self) -> Array:
         """(N,) score of the action's chunk."""
-        return self._at_action(self.action_scores)
+        return self._single(self._at_actions())
 
     @property
     def confidence(self) -> Array:
@@ -240,18 +315,26 @@ class Result:
 
     def _evidence(self, scale: dict[str, Array]) -> Array:
         owner, sides = self.tracklet_clip, []
-        action_scale, state_scale = scale.get("action", (1.0,)), scale.get("state", (1.0, 1.0))
-        for k in (1, 2):
+        action_scale = scale.get("action", np.ones(self.n_actions))
+        state_scale = scale.get("state", np.ones(self.n_states))[self.state_classes]
+        for k in range(1, self.n_states + 1):
             mine = self.state == k
             scores = self.state_scores[mine, k - 1] * state_scale[k - 1]
             total = np.bincount(owner[mine], scores, len(self.clips))
             count = np.bincount(owner[mine], minlength=len(self.clips))
             sides.append(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
-        return _weighted_mean(np.stack([self.action_score * action_scale[0], *sides]))
+        return _weighted_mean(np.stack([*(self._at_actions() * action_scale).T, *sides]))
 
-    def _at_action(self, column: Array) -> Array:
-        rows = self.corpus.chunks.offsets[:-1] + np.maximum(self.action_chunk, 0)
-        return np.where(self.action_chunk >= 0, column[rows], np.nan)
+    @property
+    def state_classes(self) -> Array:
+        """(K,) the classifier's column of each state: states that look alike share one."""
+        return classes_of(self.settings.get("pattern"), self.n_states)
+
+    def _at_actions(self) -> Array:
+        """(N, A) score of each action's chunk; NaN where there is none."""
+        chunk = self.actions.chunk
+        rows = self.corpus.chunks.offsets[:-1, None] + np.maximum(chunk, 0)
+        return np.where(chunk >= 0, np.take_along_axis(self.actions.scores, rows, axis=0), np.nan)
 
     def save(self, path: str | Path) -> None:
         """Write the result as a folder; replace an earlier result there."""
@@ -270,6 +353,7 @@ class Result:
                 header["verdict"] = self.verdict.to_json()
             ARTEFACT.write_header(folder, header)
             pq.write_table(self._clip_table(), folder / "clips.parquet")
+            pq.write_table(self._action_table(), folder / "actions.parquet")
             pq.write_table(self._tracklet_table(), folder / "tracklets.parquet")
             pq.write_table(self._chunk_table(), folder / "chunks.parquet")
             arrays = {
@@ -287,19 +371,20 @@ class Result:
         """Read a result folder."""
         folder = Path(path)
         header = ARTEFACT.read_header(folder)
-        header.pop("format_version")
+        version = header.pop("format_version")
         try:
             clips = pq.read_table(folder / "clips.parquet")
             tracklets = pq.read_table(folder / "tracklets.parquet")
             chunks = pq.read_table(folder / "chunks.parquet")
-            scores = [_column(tracklets, name, np.nan) for name in ("score_1", "score_2")]
-            span = [_column(clips, name, np.nan) for name in ("action_start", "action_end")]
+            corpus = Corpus.load(folder / "corpus")
+            if version == 2:
+                actions = _actions_of_clips(clips, chunks)
+            else:
+                actions = _read_actions(pq.read_table(folder / "actions.parquet"), corpus, chunks)
+            scores = [_column(tracklets, f"score_{k + 1}", np.nan) for k in range(len(actions) + 1)]
             result = cls(
-                corpus=Corpus.load(folder / "corpus"),
-                action_chunk=_column(clips, "action_chunk", -1).astype(np.int64),
-                action_time=_column(clips, "action_time", np.nan),
-                action_span=np.stack(span, axis=1),
-                action_scores=_column(chunks, "score", np.nan),
+                corpus=corpus,
+                actions=actions,
                 state=_column(tracklets, "state", 0).astype(np.int8),
                 state_scores=np.stack(scores, axis=1),
                 classifiers=_read_classifiers(folder / "classifiers.npz"),
@@ -307,7 +392,7 @@ class Result:
                 skipped=tuple(SkippedClip(**s) for s in header.pop("skipped")),
                 set_aside=tuple(SkippedClip(**s) for s in header.pop("set_aside", ())),
                 verdict=_read_verdict(header.pop("verdict", None)),
-                confidences=_read_confidences(clips),
+                confidences=_read_confidences(clips, len(actions)),
                 corrections=corrections_from_json(header.pop("corrections", [])),
                 names=LabelNames.from_json(header.pop("names", {})),
                 progress=_optional(chunks, "progress"),
@@ -335,10 +420,7 @@ class Result:
         return replace(
             self,
             corpus=corpus.select(clips),
-            action_chunk=self.action_chunk[clips],
-            action_time=self.action_time[clips],
-            action_span=self.action_span[clips],
-            action_scores=self.action_scores[of_chunks],
+            actions=self.actions.select(clips, of_chunks),
             state=self.state[of_tracklets],
             state_scores=self.state_scores[of_tracklets],
             set_aside=tuple(clip for clip in self.set_aside if clip.clip in chosen),
@@ -348,11 +430,9 @@ class Result:
         )
 
     def _clip_table(self) -> pa.Table:
-        none = self.action_chunk < 0
+        names = confidence_columns(self.n_actions)
         chances = (
-            {}
-            if self.confidences is None
-            else dict(zip(CONFIDENCES, self.confidences.T, strict=True))
+            {} if self.confidences is None else dict(zip(names, self.confidences.T, strict=True))
         )
         if self.reached_chance is not None:
             chances["reached_chance"] = self.reached_chance
@@ -362,14 +442,41 @@ class Result:
         return pa.table(
             {
                 "clip": pa.array(self.clips, pa.string()),
-                "action_chunk": pa.array(self.action_chunk, pa.int32(), mask=none),
-                "action_time": _nullable(self.action_time),
-                "action_start": _nullable(self.action_span[:, 0]),
-                "action_end": _nullable(self.action_span[:, 1]),
-                "action_score": _nullable(self.action_score),
+                **({} if self.n_actions > 1 else self._action_columns()),
                 "confidence": pa.array(self.confidence, pa.float64()),
                 **columns,
                 **self._episode_columns(),
+            }
+        )
+
+    def _action_columns(self) -> dict[str, pa.Array]:
+        """Of the only action."""
+        return {
+            "action_chunk": pa.array(self.action_chunk, pa.int32(), mask=self.action_chunk < 0),
+            "action_time": _nullable(self.action_time),
+            "action_start": _nullable(self.action_span[:, 0]),
+            "action_end": _nullable(self.action_span[:, 1]),
+            "action_score": _nullable(self.action_score),
+        }
+
+    def _action_table(self) -> pa.Table:
+        actions, scores = self.actions, self._at_actions()
+        clip, number = np.nonzero(actions.chunk >= 0)
+        chances = (
+            np.full(scores.shape, np.nan)
+            if self.confidences is None
+            else self.confidences[:, : self.n_actions]
+        )
+        return pa.table(
+            {
+                "clip": pa.array([self.clips[n] for n in clip], pa.string()),
+                "action": pa.array(number + 1, pa.int8()),
+                "chunk": pa.array(actions.chunk[clip, number], pa.int32()),
+                "time": _nullable(actions.time[clip, number]),
+                "start": _nullable(actions.span[clip, number, 0]),
+                "end": _nullable(actions.span[clip, number, 1]),
+                "score": _nullable(scores[clip, number]),
+                "confidence": _nullable(chances[clip, number]),
             }
         )
 
@@ -383,9 +490,13 @@ class Result:
         episodes, starts = self.corpus.episodes, self.episode_starts
         if not any(episodes):
             return {}
-        return {
+        columns = {
             "episode": pa.array([e and e.index for e in episodes], pa.int64()),
             "episode_start": _nullable(starts),
+        }
+        if self.n_actions > 1:
+            return columns
+        return columns | {
             "action_time_in_episode": _nullable(self.action_time - starts),
             "action_start_in_episode": _nullable(self.action_span[:, 0] - starts),
             "action_end_in_episode": _nullable(self.action_span[:, 1] - starts),
@@ -400,8 +511,10 @@ class Result:
                 "start": pa.array(table.start, pa.float64()),
                 "end": pa.array(table.end, pa.float64()),
                 "state": pa.array(self.state, pa.int8()),
-                "score_1": _nullable(self.state_scores[:, 0]),
-                "score_2": _nullable(self.state_scores[:, 1]),
+                **{
+                    f"score_{k + 1}": _nullable(column)
+                    for k, column in enumerate(self.state_scores.T)
+                },
             }
         )
 
@@ -410,22 +523,32 @@ class Result:
         owner = np.repeat(np.arange(len(self.clips)), np.diff(table.offsets))
         index = np.arange(len(owner)) - table.offsets[owner]
         progress = {} if self.progress is None else {"progress": _nullable(self.progress)}
+        acting = (index[:, None] == self.actions.chunk[owner]).any(axis=1)
+        names = _score_names(self.n_actions)
         return pa.table(
             {
                 "clip": pa.array([self.clips[n] for n in owner], pa.string()),
                 "chunk": pa.array(index, pa.int32()),
                 "start": pa.array(table.start, pa.float64()),
                 "end": pa.array(table.end, pa.float64()),
-                "action": pa.array(index == self.action_chunk[owner]),
-                "score": _nullable(self.action_scores),
+                "action": pa.array(acting),
+                **{
+                    name: _nullable(column)
+                    for name, column in zip(names, self.actions.scores.T, strict=True)
+                },
                 **progress,
             }
         )
 
 
 def _weighted_mean(known: Array) -> Array:
-    """(N,) mean of the known of (3, N) numbers of action, state 1 and state 2."""
-    weight = np.array([2.0, 1.0, 1.0])[:, None] * ~np.isnan(known)
+    """(N,) mean of the known of (2 K - 1, N) numbers of K - 1 actions, then K states.
+
+    The actions count as much as the states: with one, twice as much as a state.
+    """
+    n_actions = len(known) // 2
+    weights = [(n_actions + 1) / n_actions] * n_actions + [1.0] * (n_actions + 1)
+    weight = np.array(weights)[:, None] * ~np.isnan(known)
     mean = (np.nan_to_num(known) * weight).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
     return np.asarray(mean)
 
@@ -434,17 +557,23 @@ def _check_rows(result: Result) -> None:
     """Raise if the tables do not match the corpus beside them."""
     offsets = result.corpus.chunks.offsets
     sizes = {
-        "clips": (len(result.action_chunk), len(result.corpus)),
+        "clips": (len(result.actions.chunk), len(result.corpus)),
         "tracklets": (len(result.state), len(result.corpus.tracklets.start)),
-        "chunks": (len(result.action_scores), len(result.corpus.chunks.start)),
+        "chunks": (len(result.actions.scores), len(result.corpus.chunks.start)),
     }
     for name, (found, expected) in sizes.items():
         if found != expected:
             raise ValueError(f"{name}.parquet has {found} rows, its corpus {expected}")
-    if (result.action_chunk >= np.diff(offsets)).any() or (result.action_chunk < -1).any():
+    chunk = result.actions.chunk
+    if (chunk >= np.diff(offsets)[:, None]).any() or (chunk < -1).any():
         raise ValueError("an action lies outside its clip")
-    if not np.isin(result.state, (0, 1, 2)).all():
-        raise ValueError("a state is not 0, 1 or 2")
+    if result.n_states != result.corpus.n_states:
+        raise ValueError(
+            f"{result.n_states} states, but its corpus is for {result.corpus.n_states}"
+        )
+    if not np.isin(result.state, range(result.n_states + 1)).all():
+        raise ValueError(f"a state is not one of 0 to {result.n_states}")
+    _check_classifiers(result)
 
 
 def _nullable(values: Array) -> pa.Array:
@@ -475,29 +604,76 @@ def _read_verdict(values: Any) -> Verdict | None:
     return None if values is None else Verdict.from_json(values)
 
 
-def _read_confidences(clips: pa.Table) -> Array | None:
-    if not set(CONFIDENCES) <= set(clips.column_names):
+def action_labels(n_actions: int) -> tuple[str, ...]:
+    """What columns and files call the actions: "action"; in a chain "action_1", "action_2", ..."""
+    return ("action",) if n_actions == 1 else tuple(f"action_{k + 1}" for k in range(n_actions))
+
+
+def confidence_columns(n_actions: int) -> tuple[str, ...]:
+    """Of ``clips.parquet``: those of the actions, then of the states."""
+    states = (f"state_{k + 1}" for k in range(n_actions + 1))
+    return tuple(f"{label}_confidence" for label in (*action_labels(n_actions), *states))
+
+
+def _score_names(n_actions: int) -> tuple[str, ...]:
+    """Of the columns of ``chunks.parquet`` with the scores of the actions."""
+    return ("score",) if n_actions == 1 else tuple(f"score_{k + 1}" for k in range(n_actions))
+
+
+def _actions_of_clips(clips: pa.Table, chunks: pa.Table) -> Actions:
+    """The actions in tables of format version 2."""
+    span = [_column(clips, name, np.nan) for name in ("action_start", "action_end")]
+    return Actions.single(
+        _column(clips, "action_chunk", -1).astype(np.int64),
+        _column(clips, "action_time", np.nan),
+        np.stack(span, axis=1),
+        _column(chunks, "score", np.nan),
+    )
+
+
+def _read_actions(table: pa.Table, corpus: Corpus, chunks: pa.Table) -> Actions:
+    n_actions = corpus.n_states - 1
+    scores = [_column(chunks, name, np.nan) for name in _score_names(n_actions)]
+    actions = Actions.none(len(corpus), len(corpus.chunks.start), n_actions)
+    number = {clip: n for n, clip in enumerate(corpus.clip_ids)}
+    rows = np.array([number[clip] for clip in table["clip"].to_pylist()], np.int64)
+    columns = table["action"].to_numpy().astype(np.int64) - 1
+    if len(columns) and not (0 <= columns.min() <= columns.max() < n_actions):
+        raise ValueError(f"actions.parquet: an action is not one of 1 to {n_actions}")
+    actions.chunk[rows, columns] = table["chunk"].to_numpy()
+    actions.time[rows, columns] = _column(table, "time", np.nan)
+    for side, name in enumerate(("start", "end")):
+        actions.span[rows, columns, side] = _column(table, name, np.nan)
+    return replace(actions, scores=np.stack(scores, axis=1))
+
+
+def _read_confidences(clips: pa.Table, n_actions: int) -> Array | None:
+    names = confidence_columns(n_actions)
+    if not set(names) <= set(clips.column_names):
         return None
-    return np.stack([_column(clips, name, np.nan) for name in CONFIDENCES], axis=1)
+    return np.stack([_column(clips, name, np.nan) for name in names], axis=1)
 
 
 def _read_classifiers(path: Path) -> dict[str, Classifier]:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        classifiers = {
+        return {
             side: Classifier(
                 arrays[f"{side}_weights"],
                 arrays[f"{side}_bias"],
                 int(arrays[f"{side}_n_rows"]),
-                arrays.get(f"{side}_scale", np.ones(_N_COLUMNS[side])),
+                arrays.get(f"{side}_scale", np.ones(len(arrays[f"{side}_bias"]))),
             )
             for side in ("action", "state")
             if f"{side}_weights" in arrays
         }
-    for side, classifier in classifiers.items():
-        weights, bias, n_states = classifier.weights, classifier.bias, _N_COLUMNS[side]
+
+
+def _check_classifiers(result: Result) -> None:
+    n_columns = {"action": result.n_actions, "state": int(result.state_classes.max()) + 1}
+    for side, classifier in result.classifiers.items():
+        weights, bias, expected = classifier.weights, classifier.bias, n_columns[side]
         parts = weights, bias, classifier.scale
-        shaped = weights.ndim == 2 and weights.shape[1] == n_states
-        shaped &= bias.shape == classifier.scale.shape == (n_states,)
+        shaped = weights.ndim == 2 and weights.shape[1] == expected
+        shaped &= bias.shape == classifier.scale.shape == (expected,)
         if not shaped or not all(np.isfinite(part).all() for part in parts):
             raise ValueError(f"the {side} classifier is damaged")
-    return classifiers

@@ -22,15 +22,20 @@ LEAST_SHARE = 0.1  # of the clip's whole change that must lie within reach
 
 
 def moment_and_extent(
-    profile: ChangeProfile, start: float, end: float
+    profile: ChangeProfile,
+    start: float,
+    end: float,
+    within: tuple[float, float] = (-np.inf, np.inf),
 ) -> tuple[float, tuple[float, float]] | None:
     """When the change near the chunk ``[start, end)`` is greatest, and from when to when it lasts.
 
     All in seconds of the video. None where little changes near the chunk.
+    within : when the action may be.
     """
     length = end - start
     times = profile.start + profile.step * (np.arange(len(profile.curve)) + 0.5)
     near = (times >= start - REACH * length) & (times < end + REACH * length)
+    near &= (times >= within[0]) & (times <= within[1])
     if profile.curve[near].sum() <= LEAST_SHARE * profile.curve.sum():
         return None
     bins = length / profile.step

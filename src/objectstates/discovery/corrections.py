@@ -2,7 +2,8 @@
 
 In every clip the rows of `data.corrections` bound the time of the action: it lies within each
 ``action``, after each interval of state 1 and before each of state 2. Chunks outside these bounds
-are not allowed. Tracklets before them cannot have state 2, those after them not state 1. These are
+are not allowed. Tracklets before them cannot have state 2, those after them not state 1. In a chain
+the same holds for each action and the states before and after it. These are
 forbidden labels, which the solver's oracle has anyway, so a corrected problem has the same
 certificate. What forbidden labels cannot express is respected when the final labels are chosen
 (``labelling.py``): the moment of the action is within its bounds, and a state that was seen in an
@@ -36,14 +37,14 @@ _REASONS = {
 class ClipBounds:
     """What is known of one clip, in seconds of the video.
 
-    action : the earliest and the latest time that the action may have.
+    actions : the earliest and the latest time that each action may have.
     seen : state, start and end of intervals in which the object was seen in that state.
-    span : start and end of the action itself, if a row has both.
+    spans : start and end of each action itself, if a row has both.
     """
 
-    action: tuple[float, float]
+    actions: tuple[tuple[float, float], ...]
     seen: tuple[tuple[int, float, float], ...] = ()
-    span: tuple[float, float] | None = None
+    spans: tuple[tuple[float, float] | None, ...] = ()
 
 
 Bounds = Mapping[str, ClipBounds]
@@ -92,7 +93,7 @@ def apply_corrections(
     without = {clip.clip for clip in left_out}
     kept = [n for n, clip in enumerate(corpus.clip_ids) if clip not in without]
     clips = corpus.select(kept) if without else corpus
-    narrowed = _Narrowed(clips, names or LabelNames())
+    narrowed = _Narrowed(clips, names or LabelNames.usual(corpus.n_states - 1))
     for n, clip in enumerate(clips.clip_ids):
         if clip in of_clip:
             narrowed.add(n, of_clip[clip])
@@ -153,26 +154,48 @@ class _Narrowed:
         seen = tuple(
             (self._state(row), *row.within(*extent)) for row in rows if row.kind == "state"
         )
-        action = _action_bounds(extent, rows, seen)
-        self._bound_action(n, action, rows)
-        self._bound_states(n, action, seen)
+        numbers = [self._action(row) for row in rows]
+        bounds = _action_bounds(extent, rows, numbers, seen, self._chunks.shape[1])
+        for k, action in enumerate(bounds):
+            self._bound_action(n, k, action, rows)
+        self._bound_states(n, bounds, seen)
         for row in rows:
             if row.kind == "not_object":
                 self._forbid_tracklets(n, row, row.within(*extent))
-        self.bounds[self._corpus.clip_ids[n]] = ClipBounds(action, seen, _span(rows, action))
+        spans = tuple(
+            _span([row for row, of in zip(rows, numbers, strict=True) if of == k], action)
+            for k, action in enumerate(bounds)
+        )
+        self.bounds[self._corpus.clip_ids[n]] = ClipBounds(bounds, seen, spans)
+
+    def _action(self, row: Correction) -> int:
+        """The action that a row is about, from 0; -1 if it is about none."""
+        if row.kind not in ("action", "confirm"):
+            return -1
+        number = self._names.action_number(row.value)
+        if number is None:
+            known = ", ".join(map(repr, self._names.actions))
+            raise CorrectionError(
+                f"{row.place}: there is no action {row.value[:60]!r}: use its number from 1 to "
+                f"{len(self._names.actions)}, or {known}"
+            )
+        return number - 1
 
     def _state(self, row: Correction) -> int:
         state = self._names.state_number(row.value)
         if state is None:
-            known = f"{self._names.state_1!r} or {self._names.state_2!r}"
+            numbers = ", ".join(str(k + 1) for k in range(len(self._names.states)))
+            known = " or ".join(map(repr, dict.fromkeys(self._names.states)))
             raise CorrectionError(
-                f"{row.place}: there is no state {row.value[:60]!r}: use 1, 2, {known}"
+                f"{row.place}: there is no state {row.value[:60]!r}: use {numbers}, {known}"
             )
         return state
 
-    def _bound_action(self, n: int, action: tuple[float, float], rows: list[Correction]) -> None:
+    def _bound_action(
+        self, n: int, k: int, action: tuple[float, float], rows: list[Correction]
+    ) -> None:
         table, clip = self._corpus.chunks, _slice(self._corpus.chunk_rows(n))
-        time, allowed = table.time[clip], table.allowed[clip]
+        time, allowed = table.time[clip], table.allowed[clip, k]
         within = allowed & (time >= action[0]) & (time <= action[1])
         if not within.any():  # shorter than a chunk: those that it touches
             within = allowed & (table.start[clip] <= action[1]) & (table.end[clip] >= action[0])
@@ -181,17 +204,22 @@ class _Narrowed:
                 f"{places(rows)}: clip {rows[0].clip!r} has no chunk between {action[0]:g} and "
                 f"{action[1]:g} s in which the action is allowed"
             )
-        self._chunks[clip] = within
+        self._chunks[clip, k] = within
 
     def _bound_states(
-        self, n: int, action: tuple[float, float], seen: Iterable[tuple[int, float, float]]
+        self,
+        n: int,
+        actions: Sequence[tuple[float, float]],
+        seen: Iterable[tuple[int, float, float]],
     ) -> None:
         clip = _slice(self._corpus.tracklet_rows(n))
         time, allowed = self._corpus.tracklets.time[clip], self._tracklets[clip]
-        allowed[time < action[0], 1] = False
-        allowed[time > action[1], 0] = False
+        for k, (earliest, latest) in enumerate(actions):
+            allowed[time < earliest, k + 1 :] = False
+            allowed[time > latest, : k + 1] = False
         for state, start, end in seen:
-            allowed[mostly_within(self._corpus, n, start, end), 2 - state] = False
+            others = np.arange(allowed.shape[1]) != state - 1
+            allowed[np.ix_(mostly_within(self._corpus, n, start, end), others)] = False
 
     def _forbid_tracklets(self, n: int, row: Correction, interval: tuple[float, float]) -> None:
         rows = self._corpus.tracklet_rows(n)
@@ -209,28 +237,39 @@ class _Narrowed:
 def _action_bounds(
     extent: tuple[float, float],
     rows: Sequence[Correction],
+    numbers: Sequence[int],
     seen: Sequence[tuple[int, float, float]],
-) -> tuple[float, float]:
-    """The earliest and latest time of the action that all rows of a clip admit."""
-    (first, last), states = extent, [row for row in rows if row.kind == "state"]
-    earliest, latest = [(first, rows[0])], [(last, rows[0])]
-    for row in rows:
-        if row.kind in ("action", "confirm"):
+    n_actions: int,
+) -> tuple[tuple[float, float], ...]:
+    """The earliest and latest time of each action that all rows of a clip admit.
+
+    numbers : the action of each row, from 0; -1 for none.
+    """
+    states = [row for row in rows if row.kind == "state"]
+    bounds = []
+    for k in range(n_actions):
+        earliest, latest = [(extent[0], rows[0])], [(extent[1], rows[0])]
+        for row, of in zip(rows, numbers, strict=True):
             start, end = row.within(*extent)
-            earliest.append((start, row))
-            latest.append((end, row))
-    for row, (state, start, end) in zip(states, seen, strict=True):
-        if state == 1:
-            earliest.append((end, row))
-        else:
-            latest.append((start, row))
-    low, high = max(earliest, key=lambda each: each[0]), min(latest, key=lambda each: each[0])
-    if low[0] > high[0]:
-        raise CorrectionError(
-            f"{places([low[1], high[1]])}: clip {rows[0].clip!r} cannot have its action after "
-            f"{low[0]:g} s and before {high[0]:g} s: state 1 comes before the action, state 2 after"
-        )
-    return low[0], high[0]
+            if 0 <= of <= k:
+                earliest.append((start, row))
+            if of >= k:
+                latest.append((end, row))
+        for row, (state, start, end) in zip(states, seen, strict=True):
+            if state <= k + 1:
+                earliest.append((end, row))
+            else:
+                latest.append((start, row))
+        low, high = max(earliest, key=lambda each: each[0]), min(latest, key=lambda each: each[0])
+        if low[0] > high[0]:
+            which = "the action" if n_actions == 1 else f"action {k + 1}"
+            raise CorrectionError(
+                f"{places([low[1], high[1]])}: clip {rows[0].clip!r} cannot have its action after "
+                f"{low[0]:g} s and before {high[0]:g} s: state {k + 1} comes before {which}, "
+                f"state {k + 2} after"
+            )
+        bounds.append((low[0], high[0]))
+    return tuple(bounds)
 
 
 def _span(rows: Sequence[Correction], bounds: tuple[float, float]) -> tuple[float, float] | None:
@@ -283,33 +322,46 @@ def with_confirmed_times(
     if not lacking:
         return rows
     spans = {} if earlier is None else _confirmed_spans(earlier)
-    return tuple(_with_times(row, spans) if row in lacking else row for row in rows)
+    return tuple(
+        timed for row in rows for timed in (_with_times(row, spans) if row in lacking else (row,))
+    )
 
 
-def _with_times(row: Correction, spans: dict[str, tuple[float, float]]) -> Correction:
-    if row.clip not in spans:
+Spans = dict[str, dict[int, tuple[float, float]]]
+"""Start and end of actions, by clip and number of the action."""
+
+
+def _with_times(row: Correction, spans: Spans) -> tuple[Correction, ...]:
+    """A row for each action of the clip, or for the one that the row names."""
+    known = spans.get(row.clip, {})
+    wanted = {int(row.value): known.get(int(row.value))} if row.value.isdigit() else known
+    if not wanted or None in wanted.values():
         raise CorrectionError(
             f"{row.place}: there is no earlier result with an action in this clip to confirm: give "
             "the start and the end of the action"
         )
-    start, end = spans[row.clip]
-    return replace(row, start=start, end=end)
+    chain = len(known) > 1
+    return tuple(
+        replace(row, start=span[0], end=span[1], value=str(k) if chain else row.value)
+        for k, span in wanted.items()
+        if span is not None
+    )
 
 
-def _confirmed_spans(earlier: Result) -> dict[str, tuple[float, float]]:
-    """Start and end of the action that is confirmed, by clip."""
-    chunks, spans = earlier.corpus.chunks, {}
-    for n, clip in enumerate(earlier.clips):
-        if earlier.action_chunk[n] < 0:
-            continue
-        row = earlier.corpus.chunk_rows(n)[int(earlier.action_chunk[n])]
-        start, end = map(float, earlier.action_span[n])
+def _confirmed_spans(earlier: Result) -> Spans:
+    """Those that are confirmed."""
+    chunks, actions = earlier.corpus.chunks, earlier.actions
+    spans: Spans = {}
+    for n, k in zip(*np.nonzero(actions.chunk >= 0), strict=True):
+        row = earlier.corpus.chunk_rows(n)[int(actions.chunk[n, k])]
+        start, end = map(float, actions.span[n, k])
         if not start < end:
             start, end = float(chunks.start[row]), float(chunks.end[row])
-        spans[clip] = max(start, 0.0), end
+        spans.setdefault(earlier.clips[n], {})[int(k) + 1] = max(start, 0.0), end
     for given in earlier.corrections:
         if given.kind == "confirm" and given.start is not None and given.end is not None:
-            spans[given.clip] = given.start, given.end
+            number = earlier.names.action_number(given.value) or 1
+            spans.setdefault(given.clip, {})[number] = given.start, given.end
     return spans
 
 
@@ -317,31 +369,32 @@ def _confirmed_spans(earlier: Result) -> dict[str, tuple[float, float]]:
 
 
 def within_bounds(corpus: Corpus, bounds: Bounds, time: Array, span: Array) -> tuple[Array, Array]:
-    """Time (N,) and span (N, 2) of the actions, moved into their bounds.
+    """Time (N, A) and span (N, A, 2) of the actions, moved into their bounds.
 
     A time outside of its bounds becomes that of the greatest change within them, if there is any.
     """
     time, span = time.copy(), span.copy()
-    for n, clip in enumerate(corpus.clip_ids):
-        if clip not in bounds or np.isnan(time[n]):
+    for n, k in zip(*np.nonzero(~np.isnan(time)), strict=True):
+        clip = corpus.clip_ids[n]
+        if clip not in bounds:
             continue
-        low, high = bounds[clip].action
-        if not low <= time[n] <= high:
+        low, high = bounds[clip].actions[k]
+        if not low <= time[n, k] <= high:
             change = corpus.changes[n]
             moment = None if change is None else _greatest_change(corpus, n, change, low, high)
-            time[n] = np.clip(time[n], low, high) if moment is None else moment
-        span[n] = np.clip(span[n], low, high)
-        span[n] = min(span[n, 0], time[n]), max(span[n, 1], time[n])
+            time[n, k] = np.clip(time[n, k], low, high) if moment is None else moment
+        span[n, k] = np.clip(span[n, k], low, high)
+        span[n, k] = min(span[n, k, 0], time[n, k]), max(span[n, k, 1], time[n, k])
     return time, with_told_spans(corpus, bounds, span)
 
 
 def with_told_spans(corpus: Corpus, bounds: Bounds, span: Array) -> Array:
-    """(N, 2) the spans of the actions, those that a person told in place of those found."""
+    """(N, A, 2) the spans of the actions, those that a person told in place of those found."""
     span = span.copy()
     for n, clip in enumerate(corpus.clip_ids):
-        told = bounds[clip].span if clip in bounds else None
-        if told is not None and not np.isnan(span[n]).any():
-            span[n] = told
+        for k, told in enumerate(bounds[clip].spans if clip in bounds else ()):
+            if told is not None and not np.isnan(span[n, k]).any():
+                span[n, k] = told
     return span
 
 
@@ -358,7 +411,7 @@ def _greatest_change(
 
 
 def with_seen_states(corpus: Corpus, bounds: Bounds, worth: Array) -> Array:
-    """(M, 2) the worth of labels, raised for one tracklet of each interval with a seen state."""
+    """(M, K) the worth of labels, raised for one tracklet of each interval with a seen state."""
     worth = worth.copy()
     for n, clip in enumerate(corpus.clip_ids):
         rows = corpus.tracklet_rows(n)

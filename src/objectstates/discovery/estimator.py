@@ -76,7 +76,8 @@ class NotFittedError(SettingError, SklearnNotFittedError):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False)
 class JointDiscovery(BaseEstimator):  # type: ignore[misc]
-    """Discover two object states and the action between them, in all clips of a corpus at once.
+    """Discover two object states and the action between them, in all clips of a corpus at once;
+    or a chain of more states and the actions between them.
 
     Parameters
     ----------
@@ -94,6 +95,12 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         They are labelled by prediction, and listed in ``set_aside_``.
     constraint : each state labels "at_least_one" tracklet of a clip, or "exactly_one".
     target : what is sought: "joint", or the "state" or the "action" alone.
+    changes : how many actions there are, with one state more.
+    optional : numbers (from 1) of the actions that a clip may lack, with the state after it.
+    price : of lacking one, in wrong labels: 0 is no reason to label anything, 1 as bad as an action
+        that looks like none of the others'.
+    pattern : which states of a chain look alike and share a classifier: "ABA" for closed, open,
+        closed. None for different ones.
     solver : "block", Frank-Wolfe clip by clip, or "full", the paper's.
     tol : stop when the duality gap is at most this share of the relaxed objective ...
     max_passes : ... or after this many passes over all clips.
@@ -111,10 +118,11 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    labels_ : (M,) state 0, 1 or 2 of every tracklet of the corpus.
+    labels_ : (M,) state of every tracklet of the corpus: 0 for none, 1, 2 and so on.
     action_chunk_ : (N,) the action's chunk within each clip, -1 where there is none.
     action_time_ : (N,) its time in seconds, NaN where there is none.
-    action_span_ : (N, 2) its start and end in seconds.
+    action_span_ : (N, 2) its start and end in seconds; these three are (N, A), (N, A) and
+        (N, A, 2) for a chain of A changes.
     objective_ : objective of these labels; ``relaxed_objective_``, ``gap_``, ``n_iter_`` and
         ``converged_`` (to ``tol``, or to rounding error) are those of the relaxed solution.
     skipped_ : the clips left out, with reasons; ``set_aside_`` are those not learned from.
@@ -141,6 +149,10 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     reject: Reject = "none"
     constraint: ConstraintName = "at_least_one"
     target: Target = "joint"
+    changes: int = 1
+    optional: tuple[int, ...] = ()
+    price: float = 0.5
+    pattern: str | None = None
     solver: Solver = "block"
     tol: float = 0.01
     max_passes: int = 500
@@ -200,7 +212,18 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             check_features("the corpus", "state", *corpus.tracklets.features.shape)
         if self.target != "state":
             check_features("the corpus", "action", *corpus.chunks.features.shape)
-        applied = apply_corrections(corpus, _rows(corrections), names)
+        return self._constrained(corpus, corrections, names)
+
+    def _constrained(
+        self, corpus: Corpus, corrections: Corrections, names: LabelNames | None
+    ) -> Prepared:
+        """Apply the corrections and leave out clips without a labelling."""
+        changes = int(self.changes)
+        if names is not None and len(names.actions) != changes:
+            raise SettingError(
+                f"`names` are those of {len(names.actions)} actions, but `changes` is {changes}"
+            )
+        applied = apply_corrections(corpus.for_changes(changes), _rows(corrections), names)
         skipped, kept = self._formulation.leave_out_infeasible(
             applied.corpus, self.on_infeasible, applied.places
         )
@@ -256,16 +279,13 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         shards = check_out_of_core(self.get_params(), shards, processes, ray_address)
         clock, stopper = Stopwatch(), Stopper(callback)
         corpus = Corpus.load(path, features=False)
-        applied = apply_corrections(corpus, _rows(corrections), names)
-        skipped, kept = self._formulation.leave_out_infeasible(
-            applied.corpus, self.on_infeasible, applied.places
-        )
+        prepared = self._constrained(corpus, corrections, names)
+        applied, kept, skipped = prepared.applied, prepared.kept, prepared.skipped
         stored = stored_features(Path(path), corpus, kept, target=self.target)
         workers = Workers(shards, int(processes), ray_address, scratch, self.device)
         pose = pose_out_of_core(stored, workers, solver=self.solver, reduce=self._reduce)
         found = self._discover(kept, pose, stopper, clock, applied.bounds)
         found = _with_corrections(found, applied, names)
-        skipped = (*applied.left_out, *skipped)
         if self.verdict and not stopper.stopped:
             sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
             clips = with_stored_features(kept, stored, sample)
@@ -293,7 +313,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         warm : ``pose`` begins at the solution of a similar problem.
         """
         clock.lap("other")
-        action, state = self._formulation.constraints(corpus, len(corpus.tracklets.start))
+        action, state = self._formulation.constraints(
+            corpus, len(corpus.chunks.start), len(corpus.tracklets.start)
+        )
         nu = float(self.nu) / self._seconds_per_unit(corpus)
         held_out = self.labelling == "held_out" and len(corpus) > 1  # a single clip has no others
         weights = Weights(nu, float(self.mu), float(self.lam))
@@ -384,7 +406,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         check_sizes(corpus, self.result_.classifiers)
         check_lengths(corpus, self.result_.corpus)
         formulation = fitted._formulation
-        skipped, kept = formulation.leave_out_infeasible(corpus, fitted.on_infeasible)
+        skipped, kept = formulation.leave_out_infeasible(
+            corpus.for_changes(int(fitted.changes)), fitted.on_infeasible
+        )
         found = predict(self.result_, kept, formulation)
         if self.result_.progress_model is not None:
             found = apply_model(self.result_.progress_model, kept, found)
@@ -452,11 +476,19 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> dict[str, Any]:
         """The parameters in order of declaration, as JSON has them: without NumPy scalars."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["optional"] = list(map(int, self.optional))
         return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
 
     @property
     def _formulation(self) -> Formulation:
-        return Formulation(self.target, self.constraint, self.detection_weight)
+        return Formulation(
+            self.target,
+            self.constraint,
+            self.detection_weight,
+            tuple(self.optional),
+            float(self.price),
+            self.pattern,
+        )
 
     @property
     def _reduce(self) -> int | None:
@@ -479,7 +511,8 @@ def _rows(corrections: Corrections) -> tuple[Correction, ...]:
 
 def _with_corrections(found: Result, applied: Applied, names: LabelNames | None) -> Result:
     """The result with what the user told: corrections and names."""
-    return replace(found, corrections=applied.rows, names=names or LabelNames())
+    names = names or LabelNames.usual(found.n_actions)
+    return replace(found, corrections=applied.rows, names=names)
 
 
 def _check_type(corpus: Any) -> None:

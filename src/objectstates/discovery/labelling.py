@@ -37,8 +37,8 @@ ROUNDS = 2  # the second learns from all tracklets that the first labelled
 class Labelling:
     """Labels of all rows and the scores behind them; a side that was not sought has no rows.
 
-    action : (T,) 0/1, ``action_scores`` (T, 1). state : (M,) 0/1/2, ``state_scores`` (M, 2).
-    action_time : (N,) and ``action_span`` (N, 2) in seconds, NaN where no action was sought.
+    action : (T,) 0 to A, ``action_scores`` (T, A). state : (M,) 0 to K, ``state_scores`` (M, K).
+    action_time : (N, A) and ``action_span`` (N, A, 2) in seconds, NaN where there is no action.
     """
 
     action: Array
@@ -63,9 +63,9 @@ def label_as_rounded(
     """
     times = _unknown_times(corpus)
     if len(action):
-        rows, chunks = np.flatnonzero(action), corpus.chunks
-        times = chunks.time[rows], np.stack([chunks.start[rows], chunks.end[rows]], axis=1)
-        times = within_bounds(corpus, bounds, *times)
+        rows, chunks = action_rows(corpus, action), corpus.chunks
+        times = chunks.time[rows], np.stack([chunks.start[rows], chunks.end[rows]], axis=-1)
+        times = within_bounds(corpus, bounds, *_known(rows, *times))
     return Labelling(action, state, action_scores, state_scores, *times)
 
 
@@ -106,73 +106,110 @@ def label_alike(
         worth = with_seen_states(corpus, bounds, worth)
     if not len(found.action):
         return replace(found, state=states_alone(state, worth))
-    rows, chunks, table = np.flatnonzero(found.action), corpus.chunks, corpus.tracklets
-    extent = action_extent(found.action_scores[:, 0], rows, chunks.offsets)
-    time, span = _sharpened(corpus, rows, _seconds(corpus, extent))
+    rows, chunks, table = action_rows(corpus, found.action), corpus.chunks, corpus.tracklets
+    extents = [
+        _extent(corpus, found.action_scores[:, k], column) for k, column in enumerate(rows.T)
+    ]
+    time, span = _sharpened(corpus, rows, np.stack(extents, axis=1))
     time, span = within_bounds(corpus, bounds, time, span)
     state_labels = found.state
     if len(found.state):
         # A chunk's features cover more than its own interval: states keep a distance of one chunk.
-        margin = (chunks.end - chunks.start)[rows][:, None] * np.array([-1, 1])
+        margin = (chunks.end - chunks.start)[rows][..., None] * np.array([-1, 1])
         state_labels = states_around(state, worth, table.start, table.end, time, span + margin)
         span = with_told_spans(corpus, bounds, _between_states(corpus, state_labels, time, span))
     action = _chunks_within(corpus, rows, time, span)
     return replace(found, action=action, state=state_labels, action_time=time, action_span=span)
 
 
+def action_rows(corpus: Corpus, action: Array) -> Array:
+    """(N, A) the row of each clip's actions, from labels (T,) of the chunks; -1 for none."""
+    rows = np.full((len(corpus), corpus.n_states - 1), -1)
+    labelled = np.flatnonzero(action)
+    clips = np.searchsorted(corpus.chunks.offsets, labelled, side="right") - 1
+    rows[clips, action[labelled] - 1] = labelled
+    return rows
+
+
+def _known(rows: Array, time: Array, span: Array) -> tuple[Array, Array]:
+    """Times and spans of actions, NaN where a clip has none: rows (N, A) of -1."""
+    return np.where(rows < 0, np.nan, time), np.where(rows[..., None] < 0, np.nan, span)
+
+
+def _extent(corpus: Corpus, scores: Array, rows: Array) -> Array:
+    """(N, 2) start and end time of the chunks around ``rows`` (N,) that score like these."""
+    chunks = corpus.chunks
+    extent = action_extent(scores, np.where(rows < 0, chunks.offsets[:-1], rows), chunks.offsets)
+    return np.stack([chunks.start[extent[:, 0]], chunks.end[extent[:, 1] - 1]], axis=1)
+
+
 def _sharpened(corpus: Corpus, rows: Array, extent: Array) -> tuple[Array, Array]:
-    """Time (N,) and span (N, 2) of the action in seconds.
+    """Time (N, A) and span (N, A, 2) of the actions in seconds.
 
     Those of the change near the action's chunk where it is known, at least as long as a chunk;
-    elsewhere the chunk's time and its ``extent``.
+    elsewhere the chunk's time and its ``extent``. Actions of a chain share no change: between
+    their chunks each has its half of the time.
     """
     chunks = corpus.chunks
-    time, span = chunks.time[rows].copy(), extent.copy()
-    for n, (row, profile) in enumerate(zip(rows, corpus.changes, strict=True)):
-        start, end = float(chunks.start[row]), float(chunks.end[row])
-        found = None if profile is None else moment_and_extent(profile, start, end)
-        if found is None:
-            continue
-        time[n], (first, last) = found
-        half, clip = (end - start) / 2, corpus.chunk_rows(n)
-        span[n, 0] = max(min(first, time[n] - half), chunks.start[clip[0]])
-        span[n, 1] = min(max(last, time[n] + half), chunks.end[clip[-1]])
+    time, span = _known(rows, chunks.time[rows], extent)
+    for n, profile in enumerate(corpus.changes):
+        clip = corpus.chunk_rows(n)
+        first, last = chunks.start[clip[0]], chunks.end[clip[-1]]
+        for k, (low, high) in own_times(chunks.time, rows[n]).items():
+            row = rows[n, k]
+            start, end = float(chunks.start[row]), float(chunks.end[row])
+            found = None
+            if profile is not None:
+                found = moment_and_extent(profile, start, end, within=(low, high))
+            if found is not None:
+                half = (end - start) / 2
+                time[n, k], (begin, stop) = found
+                span[n, k] = min(begin, time[n, k] - half), max(stop, time[n, k] + half)
+            span[n, k] = max(span[n, k, 0], low, first), min(span[n, k, 1], high, last)
     return time, span
 
 
+def own_times(times: Array, rows: Array) -> dict[int, tuple[float, float]]:
+    """From when to when each action of a clip may be: to the middle between it and its neighbours.
+
+    times : (T,) of the chunks. rows : (A,) of the actions, -1 for one that the clip lacks.
+    """
+    present = np.flatnonzero(rows >= 0)
+    middles = (times[rows[present[1:]]] + times[rows[present[:-1]]]) / 2
+    bounds = [-np.inf, *middles, np.inf]
+    return {int(k): (bounds[i], bounds[i + 1]) for i, k in enumerate(present)}
+
+
 def _chunks_within(corpus: Corpus, rows: Array, time: Array, span: Array) -> Array:
-    """(T,) 0/1 labels of the chunks ``rows`` (N,) where they lie in the span, else of those at
+    """(T,) labels of the chunks ``rows`` (N, A) where they lie in the span, else of those at
     ``time``. A chunk in which the action is not allowed is not labelled."""
     chunks, action = corpus.chunks, np.zeros(len(corpus.chunks.start), np.int8)
-    for n, row in enumerate(rows):
-        clip = corpus.chunk_rows(n)
-        at = clip[int(np.abs(chunks.time[clip.start : clip.stop] - time[n]).argmin())]
-        outside = not span[n, 0] <= chunks.time[row] <= span[n, 1]
-        action[at if outside and chunks.allowed[at] else row] = 1
+    for n, k in zip(*np.nonzero(rows >= 0), strict=True):
+        row, clip = rows[n, k], corpus.chunk_rows(n)
+        at = clip[int(np.abs(chunks.time[clip.start : clip.stop] - time[n, k]).argmin())]
+        outside = not span[n, k, 0] <= chunks.time[row] <= span[n, k, 1]
+        free = chunks.allowed[at, k] and not action[at]
+        action[at if outside and free else row] = k + 1
     return action
 
 
 def _between_states(corpus: Corpus, state: Array, time: Array, span: Array) -> Array:
-    """The span (N, 2) without the time of tracklets that have a state; ``time`` stays within."""
+    """The spans (N, A, 2) without the time of tracklets that have a state; ``time`` (N, A) stays
+    within."""
     table = corpus.tracklets
     owner = np.repeat(np.arange(len(corpus)), np.diff(table.offsets))
-    start, end = span.T.copy()
-    before, after = state == 1, state == 2
-    np.maximum.at(start, owner[before], table.end[before])
-    np.minimum.at(end, owner[after], table.start[after])
-    return np.stack([np.minimum(start, time), np.maximum(end, time)], axis=1)
-
-
-def _seconds(corpus: Corpus, extent: Array) -> Array:
-    """(N, 2) start and end time of the chunks from first to one past the last, (N, 2)."""
-    return np.stack(
-        [corpus.chunks.start[extent[:, 0]], corpus.chunks.end[extent[:, 1] - 1]], axis=1
-    )
+    start, end = span[..., 0].copy(), span[..., 1].copy()
+    for k in range(time.shape[1]):
+        before, after = (state > 0) & (state <= k + 1), state > k + 1
+        np.maximum.at(start[:, k], owner[before], table.end[before])
+        np.minimum.at(end[:, k], owner[after], table.start[after])
+    return np.stack([np.minimum(start, time), np.maximum(end, time)], axis=-1)
 
 
 def _unknown_times(corpus: Corpus) -> tuple[Array, Array]:
-    """Time and span of the action where none was sought."""
-    return np.full(len(corpus), np.nan), np.full((len(corpus), 2), np.nan)
+    """Times and spans of the actions where none was sought."""
+    shape = len(corpus), corpus.n_states - 1
+    return np.full(shape, np.nan), np.full((*shape, 2), np.nan)
 
 
 def detection_scale(corpus: Corpus) -> float:
@@ -198,10 +235,10 @@ def label_held_out(
     The classifiers are those of the same labels on the same scale, so that an unseen clip is
     scored as the clips here are. ``constraints`` are the states'.
     """
-    action_side = _HeldOut(learn, "action", action, corpus.chunks.offsets)
+    action_side = _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1)
     scale = detection_scale(corpus)
     for _ in range(ROUNDS):
-        state_side = _HeldOut(learn, "state", state, corpus.tracklets.offsets)
+        state_side = _HeldOut(learn, "state", state, corpus.tracklets.offsets, corpus.n_states)
         found = Labelling(
             action, state, action_side.scores, state_side.scores, *_unknown_times(corpus)
         )
@@ -217,9 +254,11 @@ class _HeldOut:
     labels : (M,) integers. offsets : of the clips' rows.
     """
 
-    def __init__(self, learn: Learner, kind: SideName, labels: Array, offsets: Array) -> None:
+    def __init__(
+        self, learn: Learner, kind: SideName, labels: Array, offsets: Array, n_columns: int
+    ) -> None:
         self.n_rows = len(labels)
-        self.scores: Array = np.empty((0, 1 if kind == "action" else 2))
+        self.scores: Array = np.empty((0, n_columns))
         if self.n_rows:
             self._learned = learn(kind, labels)
             self._scale = common_scale(self._learned.scores, offsets)
@@ -227,4 +266,5 @@ class _HeldOut:
 
     def classifier(self) -> Classifier:
         weights, bias = self._learned.classifier()
-        return Classifier(weights / self._scale, bias / self._scale, self.n_rows, self._scale)
+        scale = self._scale
+        return Classifier(weights / scale, bias / scale, self.n_rows, scale)

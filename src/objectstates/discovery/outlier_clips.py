@@ -14,11 +14,13 @@ from an outlier remains, and the certificate is that of the last discovery's cli
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
+from objectstates.data.actions import Actions
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result, SkippedClip
 from objectstates.solver.oracle import TIE
@@ -104,20 +106,27 @@ def _merge(corpus: Corpus, kept: Array, found: Result, rest: Array, predict: Pre
     parts = ((kept, found), (rest, predict(found, corpus.select(rest))))
     columns: dict[str, Any] = {}
     for name, offsets in (
-        ("action_chunk", np.arange(len(corpus) + 1)),
-        ("action_time", np.arange(len(corpus) + 1)),
-        ("action_span", np.arange(len(corpus) + 1)),
-        ("action_scores", corpus.chunks.offsets),
+        ("actions.chunk", np.arange(len(corpus) + 1)),
+        ("actions.time", np.arange(len(corpus) + 1)),
+        ("actions.span", np.arange(len(corpus) + 1)),
+        ("actions.scores", corpus.chunks.offsets),
         ("state", corpus.tracklets.offsets),
         ("state_scores", corpus.tracklets.offsets),
     ):
-        like = getattr(found, name)
+        values = attrgetter(name)
+        like = values(found)
         column = np.empty((offsets[-1], *like.shape[1:]), like.dtype)
         for clips, part in parts:
             rows = [np.arange(offsets[n], offsets[n + 1]) for n in clips]
-            column[np.concatenate(rows)] = getattr(part, name)
+            column[np.concatenate(rows)] = values(part)
         columns[name] = column
-    merged = replace(found, corpus=corpus.without_features(), **columns)
+    merged = replace(
+        found,
+        corpus=corpus.without_features(),
+        actions=Actions(*(columns[f"actions.{f.name}"] for f in fields(Actions))),
+        state=columns["state"],
+        state_scores=columns["state_scores"],
+    )
     typical = float(np.median(found.evidence))
     outliers = tuple(
         SkippedClip(

@@ -23,9 +23,15 @@ def predict(
     bounds : of clips with corrections.
     """
     classifiers = learned.classifiers
-    n_chunks, action_scores = _scores(classifiers.get("action"), corpus.chunks.features, 1)
-    n_tracklets, state_scores = _scores(classifiers.get("state"), corpus.tracklets.features, 2)
-    action, state = formulation.constraints(corpus, n_tracklets)
+    corpus = corpus.for_changes(learned.n_actions)
+    n_chunks, action_scores = _scores(classifiers.get("action"), corpus.chunks.features)
+    n_tracklets, state_scores = _scores(classifiers.get("state"), corpus.tracklets.features)
+    if not n_chunks:
+        action_scores = np.empty((0, learned.n_actions))
+    state_scores = (
+        state_scores[:, learned.state_classes] if n_tracklets else np.empty((0, learned.n_states))
+    )
+    action, state = formulation.constraints(corpus, n_chunks, n_tracklets)
     scales = Scales(n_chunks, n_tracklets, learned.summary["coupling_per_second"])
     labels = joint_rounding(action, state, action_scores, state_scores, scales)
     found = label_as_rounded(corpus, *labels, action_scores, state_scores, bounds)
@@ -36,10 +42,10 @@ def predict(
     )
 
 
-def _scores(classifier: Classifier | None, features: Array, n_states: int) -> tuple[int, Array]:
+def _scores(classifier: Classifier | None, features: Array) -> tuple[int, Array]:
     """How many rows a classifier was learned on, and its scores; none without a classifier."""
     if classifier is None:
-        return 0, np.empty((0, n_states))
+        return 0, np.empty((0, 0))
     return classifier.n_rows, classifier.scores(features)
 
 

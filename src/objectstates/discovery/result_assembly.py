@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.choices import SideName
+from objectstates.data.actions import Actions
 from objectstates.data.corpus import Corpus
 from objectstates.data.result import Result
-from objectstates.discovery.labelling import Labelling
+from objectstates.discovery.labelling import Labelling, action_rows
 from objectstates.discovery.solver_runs import Run
 from objectstates.solver.problem import Terms
 from objectstates.solver.scale.moments import Reduction
@@ -21,18 +22,19 @@ from objectstates.solver.scale.moments import Reduction
 
 def columns(corpus: Corpus, found: Labelling) -> dict[str, Any]:
     """The columns of a result."""
-    n_tracklets, n_chunks = len(corpus.tracklets.start), len(corpus.chunks.start)
-    action, state = len(found.action) > 0, len(found.state) > 0
+    n_tracklets, n_states = len(corpus.tracklets.start), corpus.n_states
+    actions, state = Actions.none(len(corpus), len(corpus.chunks.start), n_states - 1), found.state
+    if len(found.action):
+        rows = action_rows(corpus, found.action)
+        chunk = np.where(rows < 0, -1, rows - corpus.chunks.offsets[:-1, None])
+        actions = Actions(chunk, found.action_time, found.action_span, found.action_scores)
     return {
         "corpus": corpus.without_features(),
-        "action_chunk": np.flatnonzero(found.action) - corpus.chunks.offsets[:-1]  # one per clip
-        if action
-        else np.full(len(corpus), -1),
-        "action_time": found.action_time,
-        "action_span": found.action_span,
-        "action_scores": found.action_scores[:, 0] if action else np.full(n_chunks, np.nan),
-        "state": found.state if state else np.zeros(n_tracklets, np.int8),
-        "state_scores": found.state_scores if state else np.full((n_tracklets, 2), np.nan),
+        "actions": actions,
+        "state": state if len(state) else np.zeros(n_tracklets, np.int8),
+        "state_scores": found.state_scores
+        if len(state)
+        else np.full((n_tracklets, n_states), np.nan),
     }
 
 
@@ -106,10 +108,11 @@ def fitted_attributes(result: Result) -> dict[str, Any]:
     counts[skipped[:, 0]] = skipped[:, 1]
     labels = np.zeros(int(counts.sum()), np.int8)
     labels[np.repeat(np.isin(np.arange(n_clips), kept), counts)] = result.state
+    actions = Actions.none(n_clips, 0, result.n_actions)
     per_clip = {
-        "action_chunk_": (result.action_chunk, np.full(n_clips, -1)),
-        "action_time_": (result.action_time, np.full(n_clips, np.nan)),
-        "action_span_": (result.action_span, np.full((n_clips, 2), np.nan)),
+        "action_chunk_": (result.actions.chunk, actions.chunk),
+        "action_time_": (result.actions.time, actions.time),
+        "action_span_": (result.actions.span, actions.span),
     }
     for values, column in per_clip.values():
         column[kept] = values
@@ -118,7 +121,10 @@ def fitted_attributes(result: Result) -> dict[str, Any]:
     summary = result.summary
     return {
         "labels_": labels,
-        **{name: column for name, (_, column) in per_clip.items()},
+        **{
+            name: column[:, 0] if result.n_actions == 1 else column
+            for name, (_, column) in per_clip.items()
+        },
         "objective_": float(summary["objective"]["total"]),
         "relaxed_objective_": float(summary["relaxed_objective"]),
         "gap_": float(summary["duality_gap"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, NamedTuple, get_args
 
@@ -17,6 +18,7 @@ from objectstates.base.choices import (
     TimeUnit,
 )
 from objectstates.base.errors import SettingError
+from objectstates.data.clips import MAX_STATES
 
 
 class Rule(NamedTuple):
@@ -67,6 +69,24 @@ RULES: Mapping[str, Rule] = {
     "labelling": _one_of(Labelling),
     "on_infeasible": _one_of(OnInfeasible),
     "reject": _one_of(Reject),
+    "changes": Rule(
+        f"a whole number from 1 to {MAX_STATES - 1}",
+        lambda value: 1 <= _as_float(value, Integral) < MAX_STATES,
+    ),
+    "optional": Rule(
+        "numbers of actions, such as (2,)",
+        lambda value: (
+            isinstance(value, tuple | list)
+            and all(1 <= _as_float(number, Integral) < MAX_STATES for number in value)
+        ),
+    ),
+    "price": _number(0),
+    "pattern": Rule(
+        "letters, one per state, such as ABA; or none",
+        lambda value: (
+            value is None or (isinstance(value, str) and value.isalpha() and value.isascii())
+        ),
+    ),
     "verdict": Rule("true or false", lambda value: isinstance(value, bool)),
 }
 _OUT_OF_CORE: Mapping[str, Rule] = {"shards": _whole(1, optional=True), "processes": _whole(0)}
@@ -80,6 +100,25 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             "`reject` 'auto' needs `labelling` 'held_out': scores of a classifier that was learned "
             "on a clip do not tell whether it is like the others"
         )
+    _check_chain(settings)
+
+
+def _check_chain(settings: Mapping[str, Any]) -> None:
+    changes, pattern = int(settings["changes"]), settings["pattern"]
+    beyond = [number for number in settings["optional"] if number > changes]
+    if beyond:
+        raise SettingError(f"`optional`: there is no action {beyond[0]}: `changes` is {changes}")
+    if len(set(settings["optional"])) == changes and changes:
+        raise SettingError("`optional`: one action at least must be in every clip")
+    if pattern is not None and len(pattern) != changes + 1:
+        raise SettingError(
+            f"`pattern` {pattern!r} must have {changes + 1} letters, one per state: `changes` is "
+            f"{changes}"
+        )
+    if pattern is not None and any(one == other for one, other in pairwise(pattern)):
+        raise SettingError(f"`pattern` {pattern!r}: a state must look unlike the one before it")
+    if settings["device"] != "cpu" and (changes > 1 or settings["optional"]):
+        raise SettingError("`device`: chains of changes are solved on the CPU: use cpu")
 
 
 def check_in_memory(settings: Mapping[str, Any]) -> None:

@@ -155,7 +155,7 @@ def middle(corpus: Corpus, _settings: MethodSettings | None = None) -> Evaluatio
     for n in range(len(corpus)):
         mine = slice(corpus.chunk_rows(n).start, corpus.chunk_rows(n).stop)
         centre = (table.start[mine].min() + table.end[mine].max()) / 2
-        apart = np.where(table.allowed[mine], np.abs(table.time[mine] - centre), np.inf)
+        apart = np.where(table.allowed[mine, 0], np.abs(table.time[mine] - centre), np.inf)
         rows.append(score_clip(corpus, n, None, int(np.argmin(apart))))
     return Evaluation(tuple(rows))
 
@@ -255,9 +255,9 @@ def action_object_cues(corpus: Corpus, settings: MethodSettings) -> Evaluation:
             first = corpus.tracklets.start[tracklets].min()
             last = corpus.tracklets.end[tracklets].max()
             time = corpus.chunks.time[rows]
-            within = allowed[rows] & (time >= first) & (time <= last)
+            within = allowed[rows, 0] & (time >= first) & (time <= last)
             if within.any():
-                allowed[rows] = within
+                allowed[rows, 0] = within
     cued = replace(corpus, chunks=replace(corpus.chunks, allowed=allowed))
     return _discover(settings.discovery(target="action"), cued)
 
@@ -289,7 +289,7 @@ def supervised(corpus: Corpus, settings: MethodSettings) -> Evaluation:
         model = LinearSVC(C=SVM_C, dual="auto", max_iter=20_000, random_state=settings.model.seed)
         model.fit(table.features[others], truth[others])
         scores = model.decision_function(table.features[~others])
-        best = int(np.argmax(np.where(table.allowed[~others], scores, -np.inf)))
+        best = int(np.argmax(np.where(table.allowed[~others, 0], scores, -np.inf)))
         rows.append(score_clip(corpus, n, None, best))
     return Evaluation(tuple(rows))
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from objectstates.base.csv_cells import escaped
 from objectstates.data.label_names import LabelNames
-from objectstates.data.result import CONFIDENCES
+from objectstates.data.result import confidence_columns
 from objectstates.export.names import number
 from objectstates.export.videos import ExportSource
 from objectstates.report.clip_view import ClipView
 
 CLIP_COLUMNS = (
     *("clip", "video", "start", "end", "action_start", "action_time", "action_end"),
-    *("action_score", "confidence", *CONFIDENCES, "reached", "reached_chance"),
+    *("action_score", "confidence", *confidence_columns(1), "reached", "reached_chance"),
 )
 PROGRESS_COLUMNS = ("clip", "video", "time", "progress")
 SEGMENT_COLUMNS = ("clip", "video", "start", "end", "what", "score", "tracklet")
@@ -74,7 +74,7 @@ def _in_episode(clip: ClipView, *times: float | None) -> list[Any]:
 def _clip_row(clip: ClipView) -> list[Any]:
     action = clip.action
     times = (None,) * 4 if action is None else (action.start, action.time, action.end, action.score)
-    chances = clip.confidences or (None,) * len(CONFIDENCES)
+    chances = clip.confidences or (None,) * 3
     success = clip.reached or None, clip.reached_chance
     return [clip.name, clip.video, *clip.span, *times, clip.confidence, *chances, *success]
 
@@ -125,7 +125,7 @@ def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> 
         "end": end,
         **({} if clip.episode is None else {"episode": asdict(clip.episode)}),
         "confidence": number(clip.confidence),
-        **dict(zip(CONFIDENCES, map(number, clip.confidences or (math.nan,) * 3), strict=True)),
+        **dict(zip(confidence_columns(1), map(number, clip.confidences or (math.nan,) * 3), strict=True)),
         "reached": clip.reached or None,
         "reached_chance": None if clip.reached_chance is None else number(clip.reached_chance),
         "action": None if action is None else {**asdict(action), "score": number(action.score)},

@@ -49,7 +49,7 @@ def _task(task: dict[str, Any], file: str) -> list[Correction]:
     if not submitted:
         return []
     data = task["data"]
-    labels = LabelNames(**data["names"])
+    labels = LabelNames.from_json(data["names"])
     found = [FoundClip.from_json(clip) for clip in data["found"]]
     segments = [{(s[0], int(s[1]), int(s[2])) for s in clip["segments"]} for clip in data["found"]]
     regions: list[list[dict[str, Any]]] = [[] for _ in found]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.errors import VideoError
+from objectstates.data.actions import Actions
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result
 from objectstates.report.clip_view import ClipView, TrackletView
@@ -26,12 +27,9 @@ def bare_result(corpus: Corpus, like: Result) -> Result:
     return replace(
         like,
         corpus=corpus.without_features(),
-        action_chunk=np.full(n_clips, -1),
-        action_time=np.full(n_clips, np.nan),
-        action_span=np.full((n_clips, 2), np.nan),
-        action_scores=np.full(chunks, np.nan),
+        actions=Actions.none(n_clips, chunks, like.n_actions),
         state=np.zeros(tracklets, np.int8),
-        state_scores=np.full((tracklets, 2), np.nan),
+        state_scores=np.full((tracklets, like.n_states), np.nan),
         skipped=(),
         set_aside=(),
         confidences=None,

@@ -115,7 +115,7 @@ def _choice(body: Body, allowed: tuple[Any, ...]) -> Any:
 
 def _names(body: Body) -> LabelNames:
     names = {name: _text(body, name, _LONGEST).strip() for name in ("state_1", "action", "state_2")}
-    return LabelNames(**names)
+    return LabelNames.of_change(**names)
 
 
 def _formats(body: Body) -> tuple[str, ...]:

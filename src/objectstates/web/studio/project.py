@@ -77,7 +77,7 @@ class Choices:
 
     def names(self) -> LabelNames:
         given = {"state_1": self.state_1, "action": self.action, "state_2": self.state_2}
-        return LabelNames(**{label: name for label, name in given.items() if name})
+        return LabelNames.of_change(**{label: name for label, name in given.items() if name})
 
 
 def _check_name(kind: str, value: object) -> None:
