@@ -400,7 +400,7 @@ class Result:
                 progress_model=_read_progress(folder / "progress.npz"),
                 summary=header,
             )
-            _check_rows(result)
+            _check_rows(result, len(clips))
         except (
             OSError, EOFError, KeyError, ValueError, TypeError, AttributeError, CorpusError,
             NotImplementedError, zipfile.BadZipFile, pa.ArrowException,
@@ -553,11 +553,11 @@ def _weighted_mean(known: Array) -> Array:
     return np.asarray(mean)
 
 
-def _check_rows(result: Result) -> None:
-    """Raise if the tables do not match the corpus beside them."""
+def _check_rows(result: Result, n_clips: int) -> None:
+    """Raise if the tables, that of clips with ``n_clips`` rows, do not match the corpus."""
     offsets = result.corpus.chunks.offsets
     sizes = {
-        "clips": (len(result.actions.chunk), len(result.corpus)),
+        "clips": (n_clips, len(result.corpus)),
         "tracklets": (len(result.state), len(result.corpus.tracklets.start)),
         "chunks": (len(result.actions.scores), len(result.corpus.chunks.start)),
     }

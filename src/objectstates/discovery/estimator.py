@@ -435,7 +435,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         if result.summary.get("kind") != "fit":
             raise ResultError(f"{path} holds predictions: give the folder that fit wrote")
         try:
-            model = cls(**result.settings)
+            settings = {**result.settings, "optional": tuple(result.settings.get("optional", ()))}
+            model = cls(**settings)
             check_settings(model.get_params())
         except (TypeError, SettingError) as problem:
             raise ResultError(f"{path}: its settings cannot be restored: {problem}") from None
