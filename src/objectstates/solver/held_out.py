@@ -96,7 +96,6 @@ def states_around(
     start, end : (M,) of the rows.
     action_time, action_span : (N,) and (N, 2), in the same seconds.
     """
-    action_time, action_span = action_time[:, 0], action_span[:, 0]
     counts = np.diff(constraints.offsets)
     time = np.repeat(action_time, counts)
     span = np.repeat(action_span, counts, axis=0)

@@ -90,7 +90,6 @@ def ordered_states(
     linear: Floats,
     times: Floats | None = None,
     exactly_one: bool = False,
-    absent: Floats | None = None,
 ) -> Constraints:
     """Ordered states on half-open intervals ``[start, end)``; equal times do not overlap."""
     order = np.empty(len(start), np.int64)
