@@ -96,9 +96,8 @@ def of_chain(of_changes: Sequence[Array]) -> Array:
     after = np.stack([chances[:, 2] for chances in of_changes], axis=1)
     states = np.concatenate([before, after[:, -1:]], axis=1)
     states[:, 1:] = np.fmin(states[:, 1:], after)
-    return np.concatenate(
-        [np.stack([chances[:, 0] for chances in of_changes], axis=1), states], axis=1
-    )
+    actions = np.stack([chances[:, 0] for chances in of_changes], axis=1)
+    return np.concatenate([actions, states], axis=1)
 
 
 def conclude_chain(of_changes: Sequence[Array], evidence: Sequence[Evidence]) -> Verdict:
