@@ -157,9 +157,7 @@ class JointProblem:
         )  # fmt: skip
 
 
-def make_side(
-    cost: ClusteringCost, constraints: Constraints, classes: Ints | None = None
-) -> Side:
+def make_side(cost: ClusteringCost, constraints: Constraints, classes: Ints | None = None) -> Side:
     """Combine a factored cost and its constraints; by default no two states look alike."""
     starts = block_offsets(constraints)
     blocks = np.empty(starts[-1])

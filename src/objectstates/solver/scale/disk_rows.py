@@ -160,9 +160,7 @@ class ShardSide:
     def point(self) -> Iterate:
         """The current point of all clips, without sums of factor rows."""
         sums = np.empty((0, 0, 0)), np.empty((0, 0))
-        return Iterate(
-            self.labels, *sums, self.vertices, self.weights, self.counts, self.missing
-        )
+        return Iterate(self.labels, *sums, self.vertices, self.weights, self.counts, self.missing)
 
     @point.setter
     def point(self, at: Iterate) -> None:

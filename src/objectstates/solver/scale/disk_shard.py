@@ -155,9 +155,7 @@ class Shard:
             rows = self._rows(batch)
             more, targets = self._gap(batch, sums, scales)
             gap += more
-            for side, labels, target, part in zip(
-                self._sides, (z, y), targets, rows, strict=True
-            ):
+            for side, labels, target, part in zip(self._sides, (z, y), targets, rows, strict=True):
                 labels[part] = one_hot(target, side.n_states)
                 clips = slice(batch.first, batch.last)
                 some = side.constraints.clips(batch.first, batch.last)
@@ -307,9 +305,7 @@ class Shard:
         if not self._single:
             self._before = [deepcopy(side.point) for side in self._sides]
 
-    def _terms(
-        self, action: tuple[Floats, Floats], state: tuple[Floats, Floats]
-    ) -> SeparableTerms:
+    def _terms(self, action: tuple[Floats, Floats], state: tuple[Floats, Floats]) -> SeparableTerms:
         """Of both sides' labels (M, K), and what clips lack (N, K)."""
         return separable_terms(
             self._action.constraints,
