@@ -72,6 +72,8 @@ def random_clip(rng, n_states, *, exactly_one, optional) -> Clip | None:
             begin, finish, offsets, linear=blocked, exactly_one=True, times=times, absent=prices[0]
         )
     scores = rng.standard_normal((n_rows, n_actions)), rng.standard_normal((m, n_states))
+    if rng.random() < 0.3:
+        scores[1][:, -1] = scores[1][:, 0]  # a cycle: the last state looks like the first
     nu = rng.choice([0.0, 0.01, 0.3, 10.0])
     if not (feasible(action).all() and feasible(state).all()):
         return None  # joint rounding is for feasible clips
