@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
 
@@ -13,16 +14,28 @@ from objectstates.solver.oracle import Constraints, one_row, ordered_states
 from objectstates.solver.problem import JointProblem, make_side
 
 
-def all_labellings(start, end, n_states=2, exactly_one=False, forbidden=None):
-    """Every feasible labelling of one clip, (count, m), found by trying all of them."""
+@cache
+def any_labels(m, n_states):
+    """All (K + 1)^m labels of m rows, and how often each uses each state, (count, K)."""
+    labels = np.array(list(itertools.product(range(n_states + 1), repeat=m)), np.int8)
+    return labels, np.stack([(labels == k + 1).sum(axis=1) for k in range(n_states)], axis=1)
+
+
+def all_labellings(start, end, n_states=2, exactly_one=False, forbidden=None, optional=None):
+    """Every feasible labelling of one clip, (count, m), found by trying all of them.
+
+    optional : (K,) bool, the states that a clip may lack.
+    """
     m = len(start)
     if m == 0:
         return np.empty((0, 0), np.int8)
-    labels = np.array(list(itertools.product(range(n_states + 1), repeat=m)), np.int8)
+    labels, used = any_labels(m, n_states)
+    may_lack = np.zeros(n_states, bool) if optional is None else optional
+    good = ((used >= 1) | may_lack).all(axis=1)
+    if exactly_one:
+        good &= (used <= 1).all(axis=1)
+    labels = labels[good]
     good = np.ones(len(labels), bool)
-    for k in range(1, n_states + 1):
-        used = (labels == k).sum(axis=1)
-        good &= used == 1 if exactly_one else used >= 1
     for i, j in itertools.permutations(range(m), 2):
         first, second = labels[:, i], labels[:, j]
         if end[i] <= start[j]:  # i comes wholly before j, so j's state may not be the earlier one
@@ -39,6 +52,13 @@ def total_costs(labellings, costs):
     """The cost of each labelling (count, m), forbidden entries not touched."""
     with_none = np.pad(costs, ((0, 0), (1, 0)))
     return with_none[np.arange(len(costs)), labellings].sum(axis=1)
+
+
+def with_absence(labellings, costs, absent):
+    """The same, with the prices (K,) of the states that a labelling lacks."""
+    used = np.stack([(labellings == k + 1).any(axis=1) for k in range(len(absent))], axis=1)
+    prices = np.where(used, 0.0, np.where(np.isinf(absent), 0.0, absent))
+    return total_costs(labellings, costs) + prices.sum(axis=1)
 
 
 def random_intervals(rng, m, length=6.0, grid=None):
