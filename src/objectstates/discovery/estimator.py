@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,13 +23,18 @@ from objectstates.base.choices import (
     Target,
     TimeUnit,
 )
-from objectstates.base.errors import ResultError, SettingError
+from objectstates.base.errors import (
+    CorrectionError,
+    InfeasibleClipError,
+    ResultError,
+    SettingError,
+)
 from objectstates.base.torch_utils import within_memory
 from objectstates.data.corpus import Corpus
 from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Classifier, Result, SkippedClip
-from objectstates.discovery import result_assembly
+from objectstates.discovery import how_many, result_assembly
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.corrections import Applied, Bounds, apply_corrections
 from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
@@ -95,7 +100,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         They are labelled by prediction, and listed in ``set_aside_``.
     constraint : each state labels "at_least_one" tracklet of a clip, or "exactly_one".
     target : what is sought: "joint", or the "state" or the "action" alone.
-    changes : how many actions there are, with one state more.
+    changes : how many actions there are, with one state more; "auto" tries one to three and keeps
+        the number that replicates best (``discovery/how_many.py``, ``result_.summary["changes"]``).
     optional : numbers (from 1) of the actions that a clip may lack, with the state after it.
     price : of lacking one, in wrong labels: 0 is no reason to label anything, 1 as bad as an action
         that looks like none of the others'.
@@ -149,7 +155,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     reject: Reject = "none"
     constraint: ConstraintName = "at_least_one"
     target: Target = "joint"
-    changes: int = 1
+    changes: int | Literal["auto"] = 1
     optional: tuple[int, ...] = ()
     price: float = 0.5
     pattern: str | None = None
@@ -187,6 +193,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         """
         _check_type(corpus)
         self.check()
+        if self.changes == "auto":
+            return self._adopt(*self._how_many(corpus, callback, corrections), names)
         clock, stopper = Stopwatch(), Stopper(callback)
         prepared = self._prepare(corpus, corrections, names)
         kept, bounds = prepared.kept, prepared.applied.bounds
@@ -280,6 +288,22 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         shards = check_out_of_core(self.get_params(), shards, processes, ray_address)
         clock, stopper = Stopwatch(), Stopper(callback)
         corpus = Corpus.load(path, features=False)
+        if self.changes == "auto":
+            everything = stored_features(Path(path), corpus, corpus, target=self.target)
+            sample = random_clips(len(corpus), SAMPLE, seed=int(self.seed))
+            clips = with_stored_features(corpus, everything, sample)
+            told = tuple(row for row in _rows(corrections) if row.clip in clips.clip_ids)
+            chosen, expected = self._how_many(clips, callback, told)
+            chosen.fit_folder(
+                path,
+                callback,
+                shards=shards,
+                processes=processes,
+                scratch=scratch,
+                ray_address=ray_address,
+                corrections=corrections,
+            )
+            return self._adopt(chosen, expected, names)
         prepared = self._constrained(corpus, corrections, names)
         applied, kept, skipped = prepared.applied, prepared.kept, prepared.skipped
         stored = stored_features(Path(path), corpus, kept, target=self.target)
@@ -305,6 +329,36 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             clock.lap("progress")
         sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
+
+    def _how_many(
+        self, corpus: Corpus, callback: Callback | None, corrections: Corrections
+    ) -> tuple[JointDiscovery, dict[int, float]]:
+        """The fit of the number of changes that replicates best in ``corpus``, and what is
+        expected of each number that was tried."""
+        fitted: dict[int, JointDiscovery] = {}
+        expected: dict[int, float] = {}
+        for number in range(1, how_many.MOST + 1):
+            tried = JointDiscovery(**{**self.get_params(), "changes": number, "verdict": True})
+            try:
+                fitted[number] = tried.fit(corpus, callback, corrections=corrections)
+            except (InfeasibleClipError, CorrectionError):
+                if number == 1:
+                    raise
+                break  # fewer tracklets than states, or told of fewer changes
+            expected[number] = how_many.weakest_action(fitted[number].result_)
+        return fitted[how_many.choose(expected)], expected
+
+    def _adopt(
+        self, chosen: JointDiscovery, expected: dict[int, float], names: LabelNames | None
+    ) -> JointDiscovery:
+        """Take over the result of the chosen number of changes."""
+        tried = {str(number): round(share, 4) for number, share in expected.items()}
+        facts = {"chosen": chosen.changes, "expected": tried}
+        result = chosen.result_
+        self.result_ = replace(
+            result, summary={**result.summary, "changes": facts}, names=names or result.names
+        )
+        return self._with_attributes()
 
     def _discover(
         self,
