@@ -348,18 +348,6 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             expected[number] = how_many.weakest_action(fitted[number].result_)
         return fitted[how_many.choose(expected)], expected
 
-    def _adopt(
-        self, chosen: JointDiscovery, expected: dict[int, float], names: LabelNames | None
-    ) -> JointDiscovery:
-        """Take over the result of the chosen number of changes."""
-        tried = {str(number): round(share, 4) for number, share in expected.items()}
-        facts = {"chosen": chosen.changes, "expected": tried}
-        result = chosen.result_
-        self.result_ = replace(
-            result, summary={**result.summary, "changes": facts}, names=names or result.names
-        )
-        return self._with_attributes()
-
     def _discover(
         self,
         corpus: Corpus,
@@ -451,6 +439,18 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         summary = {**found.summary, "corpus": sizes, "seconds": clock.seconds}
         summary |= result_assembly.skipped_at(corpus, kept)
         self.result_ = replace(found, skipped=skipped, summary=summary)
+        return self._with_attributes()
+
+    def _adopt(
+        self, chosen: JointDiscovery, expected: dict[int, float], names: LabelNames | None
+    ) -> JointDiscovery:
+        """Take over the result of the chosen number of changes."""
+        tried = {str(number): round(share, 4) for number, share in expected.items()}
+        facts = {"chosen": chosen.changes, "expected": tried}
+        result = chosen.result_
+        self.result_ = replace(
+            result, summary={**result.summary, "changes": facts}, names=names or result.names
+        )
         return self._with_attributes()
 
     def _with_attributes(self) -> JointDiscovery:
