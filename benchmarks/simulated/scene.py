@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -76,12 +77,18 @@ class Scene:
             return np.array(self.data.joint(name).qpos[:1])
         return np.array(self.data.body(name).xpos)
 
+    def observe_for(self, step: Manipulation, goal: Floats) -> None:
+        """Make the environment observe what the policy of ``step`` expects; ``goal`` is (3,)."""
+        own = ENVIRONMENTS[step.metaworld]
+        self.env._get_pos_objects = MethodType(own._get_pos_objects, self.env)  # noqa: SLF001
+        self.env._target_pos = goal  # noqa: SLF001
+
 
 def build(task: Manipulation, rng: np.random.Generator) -> Scene:
     """Sample distractors, build the environment, reset it and place the distractors."""
     distractors = sample_household(int(rng.integers(1, 4)), _excluded_kinds(task), rng)
     if rng.uniform() < TWIN_SHARE:
-        twin, model = twins(task.name)[int(rng.integers(2))]
+        twin, model = twins(task.environment or task.name)[int(rng.integers(2))]
         keeps_paint = rng.uniform() < SAME_PAINT_SHARE
         distractors = [twin if keeps_paint else recoloured(twin, model, rng), *distractors[:2]]
 
@@ -118,7 +125,7 @@ def _excluded_kinds(task: Manipulation) -> frozenset[str]:
 
 def _environment(task: Manipulation, add_distractors: Callable[[Any], None]) -> Any:
     """Meta-World's environment, of random layout; ``add_distractors`` edits its specification."""
-    base = ENVIRONMENTS[f"{task.name}-v3"]
+    base = ENVIRONMENTS[task.metaworld]
 
     class WithDistractors(base):  # type: ignore[misc, valid-type]
         def _initialize_simulation(self) -> tuple[Any, Any]:
