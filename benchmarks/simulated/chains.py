@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from benchmarks.simulated.tasks import MANIPULATIONS, Manipulation
+from benchmarks.simulated.tasks import MANIPULATIONS, Manipulation, Neighbour, View
 from objectstates.base.errors import SettingError
 
 
@@ -19,11 +19,13 @@ class Chain:
     """Steps in the scene of the first of them.
 
     states : names of the K = number of steps + 1 states; equal names look alike.
+    neighbour : a second object, that of other steps.
     """
 
     name: str
     steps: tuple[Manipulation, ...]
     states: tuple[str, ...]
+    neighbour: Neighbour | None = None
 
     @property
     def scene(self) -> Manipulation:
@@ -85,11 +87,30 @@ _PLACE_LID = replace(
     states=("lid in the air", "lid on box"),
     least_change=0.12,
 )
+_OPEN_FIRST = replace(
+    _OPEN_DRAWER,
+    name="first-drawer-open",
+    environment="drawer-open",
+    states=("both closed", "drawer open"),
+    clearance=MANIPULATIONS["window-open"].clearance,
+    view=View((0.25, -0.12, 0.12), (112, 142), ((42, 62),), (-50, -28), (1.2, 1.5)),
+)
+_OPEN_SECOND = replace(
+    MANIPULATIONS["window-open"],
+    name="then-window-open",
+    environment="window-open",
+    states=("drawer open", "both open"),
+)
+_BESIDE_DRAWER = Neighbour(_OPEN_SECOND, (-0.26, 0, 0), ((0.2, 0.26), (0.78, 0.88), (0.2, 0.2)))
 _ALL = (
     _in_turn("drawer-open-close", _OPEN_DRAWER, _CLOSE_DRAWER),
     _in_turn("window-open-close", MANIPULATIONS["window-open"], MANIPULATIONS["window-close"]),
     _in_turn("lid-lift-place", _LIFT_LID, _PLACE_LID),
     _in_turn("drawer-open-close-open", _OPEN_DRAWER, _CLOSE_DRAWER, _OPEN_DRAWER),
+    replace(
+        _in_turn("drawer-then-window", _OPEN_FIRST, _OPEN_SECOND),
+        neighbour=_BESIDE_DRAWER,
+    ),
 )
 
 CHAINS = {each.name: each for each in _ALL}

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.simulated.chains import Plan
-from benchmarks.simulated.scene import Floats, RejectedError, Scene
+from benchmarks.simulated.scene import Floats, RejectedError, Scene, subtree
 from benchmarks.simulated.simulator import POLICIES
 from benchmarks.simulated.tasks import Manipulation
 from benchmarks.simulated.truth import action_frames, last_value
@@ -30,6 +30,7 @@ BETWEEN_SECONDS = (1.5, 4.0)  # idle between two steps of a chain
 APART_SECONDS = (5.0, 12.0)  # idle between two occurrences of a chain
 NOTHING_SECONDS = (25.0, 45.0)  # a long video in which nothing happens
 LONGER_SECONDS = 7.0  # what a clip may be longer for every further step
+MOST_DISTURBED = 0.02  # of a step's change: what another object may move meanwhile
 GOAL_RADIUS = 0.07  # metres: the object is at the goal of a step in another scene
 PATIENCE = 420  # frames for the policy
 
@@ -249,7 +250,7 @@ class HandController:
             )
             yield from self._path(place, speed)
         elif kind == "hover":  # as if the action began
-            above = self.scene.data.xpos[min(self.scene.part())] + rng.normal(0, 0.04, 3)
+            above = self.scene.data.xpos[min(self._part())] + rng.normal(0, 0.04, 3)
             place = np.array([above[0], max(above[1] - 0.08, self._near()), self._over()])
             yield from self._path(place, speed)
             yield from self._still(int(rng.integers(5, 20)))
@@ -330,17 +331,22 @@ class HandController:
         offset = self.observation[4:7] - self.observation[-3:]
         return bool(np.linalg.norm(offset) < GOAL_RADIUS)
 
+    def _part(self) -> set[int]:
+        """Bodies that the present step moves."""
+        return subtree(self.scene.model, self.task.part)
+
     def _distance(self) -> float:
         """Metres from the hand to the nearest geometry of the part."""
         model, data = self.scene.model, self.scene.data
-        geoms = np.isin(model.geom_bodyid, sorted(self.scene.part()))
+        geoms = np.isin(model.geom_bodyid, sorted(self._part()))
         return float(np.linalg.norm(data.geom_xpos[geoms] - self.hand, axis=1).min())
 
     def _moved(self, start: Floats, value: Floats) -> float:
         """Change of the state in its unit; negative for a joint that moves the wrong way."""
+        change = (value - start)[self.scene.columns(self.task)]
         if self.task.value[0] == "joint":
-            return float((value - start)[0] * np.sign(self.task.change))
-        return float(np.linalg.norm(value - start))
+            return float(change[0] * np.sign(self.task.change))
+        return float(np.linalg.norm(change))
 
     def _is_done(self, start: Floats, history: list[Floats], reached: int) -> bool:
         """``reached`` : frames since the policy first reported success."""
@@ -354,7 +360,8 @@ class HandController:
         elif task.value[0] == "joint":
             low, high = self.scene.model.joint(task.value[1]).range
             slack = 0.02 * (high - low)
-            if value[0] >= high - slack if task.change > 0 else value[0] <= low + slack:
+            (own,) = value[self.scene.columns(task)]
+            if own >= high - slack if task.change > 0 else own <= low + slack:
                 return True
         static = len(history) > 8 and np.linalg.norm(value - history[-8]) < 0.01 * moved
         return reached > 60 or (reached > 12 and bool(static))
@@ -384,6 +391,9 @@ class HandController:
         values = np.array([value for _, value, _, _ in self.log[begin:cut]])
         if self._moved(values[0], last_value(values)) < task.least_change:
             raise RejectedError("no state change")
+        others = np.delete(values - values[0], self.scene.columns(task), axis=1)
+        if np.abs(others).max(initial=0) > MOST_DISTURBED * task.least_change:
+            raise RejectedError("moved the other object")
         first, last = (begin + frame for frame in action_frames(values))
         if self.log[first][3] != "policy" or self.log[last][3] in ("between", "after"):
             raise RejectedError("moved while idle")

@@ -98,7 +98,7 @@ def _attempt(
     plan: Plan, seed: int, video: Path, tick: Callable[[int], None]
 ) -> tuple[Episode, dict[str, Any]]:
     rng, task = np.random.default_rng(seed), plan.chain.scene
-    stage = scene.build(task, rng)
+    stage = scene.build(task, rng, plan.chain.neighbour)
     try:
         episode = record_episode(stage, plan, rng)
         look = appearance.randomise(stage, rng)
@@ -116,9 +116,9 @@ def _attempt(
         "width": rendering.WIDTH,
         "height": rendering.HEIGHT,
         **_change_truth(plan, episode),
-        "value_name": ":".join(task.value),
-        "object": {"name": task.noun, **boxes.object},
-        "part": {"name": task.part[0], **boxes.part},
+        "value_name": " ".join(":".join(each.value) for each in stage.objects),
+        "object": {"name": " and ".join(each.noun for each in stage.objects), **boxes.object},
+        "part": {"name": " and ".join(each.part[0] for each in stage.objects), **boxes.part},
         "gripper": {"box_visible": boxes.gripper},
         "things": [
             {"kind": distractor.kind, "state": distractor.state, "box_visible": seen}

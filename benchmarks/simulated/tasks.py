@@ -81,6 +81,19 @@ class Manipulation:
         return f"{self.environment or self.name}-v3"
 
 
+@dataclass(frozen=True)
+class Neighbour:
+    """A second object in a scene.
+
+    aside : by how much the first object moves to make room, in metres.
+    place : ranges of x, y, z of the second one's body, in metres.
+    """
+
+    task: Manipulation
+    aside: Point
+    place: tuple[Range, Range, Range]
+
+
 _DRAWER = Manipulation(
     name="drawer-open",
     action="open drawer",
