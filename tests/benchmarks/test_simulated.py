@@ -586,3 +586,19 @@ def test_clips_become_episodes_of_a_robot_dataset(tmp_path):
     assert truth_of["episode_000000"].action == (0.4, 0.8)
     with pytest.raises(BenchmarkError, match="no clips with the robot's signals"):
         write_dataset(tmp_path, tmp_path / "other")
+
+
+def test_the_actions_of_a_chain_keep_their_times_in_a_cropped_episode(tmp_path):
+    clips = tmp_path / "clips" / "chain"
+    clips.mkdir(parents=True)
+    write_video(clips / "a.mp4", gray(200))
+    zeros = np.zeros((200, 4)).tolist()
+    signals = {"names": ["x", "y", "z", "gripper"], "state": zeros, "action": zeros}
+    fact = chain_facts() | {"clip": "a", "width": 64, "height": 48, "robot": signals}
+    (clips / "a.json").write_text(json.dumps(fact))
+    (clips.parent / "crops.json").write_text(json.dumps({"a": [25, 200]}))
+    write_dataset(clips, tmp_path / "set", crops=True)
+    kept = json.loads((tmp_path / "set" / "truth" / "episode_000000.json").read_text())
+    assert [step["step"] for step in kept["actions"]] == [1, 2]
+    for step, whole in zip(kept["actions"], fact["actions"], strict=True):
+        assert step["interval_s"] == pytest.approx([time - 1 for time in whole["interval_s"]])
