@@ -31,7 +31,6 @@ APART_SECONDS = (5.0, 12.0)  # idle between two occurrences of a chain
 NOTHING_SECONDS = (25.0, 45.0)  # a long video in which nothing happens
 LONGER_SECONDS = 7.0  # what a clip may be longer for every further step
 MOST_DISTURBED = 0.02  # of a step's change: what another object may move meanwhile
-GOAL_RADIUS = 0.07  # metres: the object is at the goal of a step in another scene
 PATIENCE = 420  # frames for the policy
 
 HESITATE_SHARE, HESITATE_FRAMES = 0.5, (6, 28)  # near the object, before the first touch
@@ -91,7 +90,6 @@ class HandController:
         self.cuts: list[int] = [0]
         self.actions: list[tuple[int, int]] = []
         self.observation: Any = None
-        self.own_goal = np.array(self.env._target_pos)  # noqa: SLF001 - no public way
 
     def play(self) -> Episode:
         self._settle()
@@ -197,10 +195,7 @@ class HandController:
         """Make ``step`` the present one; the policy of another task sees its own observation."""
         self.task = step
         if len(self.plan.chain.steps) > 1:
-            goal = self.own_goal
-            if step.goal is not None:
-                goal = self.scene.model.body(step.whole[0]).pos + step.goal
-            self.scene.observe_for(step, goal)
+            self.scene.observe_for(step)
 
     def _rest(self, phase: str, frames: int, grace: int) -> None:
         """Idle, or hold still with the part in the hand.
@@ -303,8 +298,7 @@ class HandController:
             action[:3] *= pace if slow else reach
             self.grip = float(action[3])
             success, touched = self._step(action)
-            if task.metaworld != self.scene.task.metaworld:
-                success = self._at_goal()
+            success &= task.metaworld == self.scene.task.metaworld  # else of another step
             value = self.scene.value()
             moved = self._moved(start, value)
             history.append(value)
@@ -323,13 +317,6 @@ class HandController:
             begun = 0.01 if task.touch_slows else 0.2
             slow |= (touched and task.touch_slows) or moved > begun * task.least_change
         raise RejectedError("policy too slow")
-
-    def _at_goal(self) -> bool:
-        """Whether the object is at the goal of a step that is not that of the scene."""
-        if self.task.goal is None:
-            return False
-        offset = self.observation[4:7] - self.observation[-3:]
-        return bool(np.linalg.norm(offset) < GOAL_RADIUS)
 
     def _part(self) -> set[int]:
         """Bodies that the present step moves."""

@@ -99,11 +99,10 @@ class Scene:
             start += size
         raise ValueError(f"{task.name} is no task of this scene")
 
-    def observe_for(self, step: Manipulation, goal: Floats) -> None:
-        """Make the environment observe what the policy of ``step`` expects; ``goal`` is (3,)."""
+    def observe_for(self, step: Manipulation) -> None:
+        """Make the environment observe what the policy of ``step`` expects."""
         own = ENVIRONMENTS[step.metaworld]
         self.env._get_pos_objects = MethodType(own._get_pos_objects, self.env)  # noqa: SLF001
-        self.env._target_pos = goal  # noqa: SLF001
 
 
 def build(

@@ -48,7 +48,6 @@ class Manipulation:
     reach, pace : speeds of the hand, as fractions of the policy's, before and during the action.
     touch_slows : false where slowing down at the first touch would make the grasp fail.
     environment : Meta-World's task with this scene and policy; None: the one of the same name.
-    goal : what the policy is told as its goal, from the origin of the object; None: the scene's.
     keeps_hold : the hand still holds the part after this step; ``withdraw`` moves both.
     """
 
@@ -72,7 +71,6 @@ class Manipulation:
     reach: Range = (0.5, 1.0)
     touch_slows: bool = True
     environment: str | None = None
-    goal: Point | None = None
     keeps_hold: bool = False
 
     @property
