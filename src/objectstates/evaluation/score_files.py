@@ -26,7 +26,7 @@ def cached_scores(
     scores = None if fresh else _read_scores(path, key)
     if scores is None:
         scores = compute()
-        rows = [{name: _plain(x) for name, x in asdict(clip).items()} for clip in scores.rows]
+        rows = [{name: _plain(x) for name, x in clip.columns.items()} for clip in scores.rows]
         content = {
             "rows": rows,
             "skipped": [asdict(clip) for clip in scores.skipped],
@@ -45,7 +45,7 @@ def _read_scores(path: Path, key: str) -> Evaluation | None:
             return None
         rows = [{name: _number(value) for name, value in row.items()} for row in content["rows"]]
         return Evaluation(
-            tuple(ClipScore(**row) for row in rows),
+            tuple(ClipScore.from_columns(row) for row in rows),
             tuple(SkippedClip(**clip) for clip in content["skipped"]),
             _number(content["state_error"]),
             _number(content["gap"]),
