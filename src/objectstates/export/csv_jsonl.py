@@ -125,7 +125,11 @@ def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> 
         "end": end,
         **({} if clip.episode is None else {"episode": asdict(clip.episode)}),
         "confidence": number(clip.confidence),
-        **dict(zip(confidence_columns(1), map(number, clip.confidences or (math.nan,) * 3), strict=True)),
+        **dict(
+            zip(
+                confidence_columns(1), map(number, clip.confidences or (math.nan,) * 3), strict=True
+            )
+        ),
         "reached": clip.reached or None,
         "reached_chance": None if clip.reached_chance is None else number(clip.reached_chance),
         "action": None if action is None else {**asdict(action), "score": number(action.score)},
