@@ -14,7 +14,8 @@ from objectstates.data.result import Result
 from objectstates.data.truth import truth_count
 from objectstates.data.verdict import Finding
 from objectstates.report.charts import Line, line_chart
-from objectstates.report.clip_view import MISTAKES, ClipView, object_name
+from objectstates.report.clip_view import ClipView, object_name
+from objectstates.report.mistakes import MISTAKES
 from objectstates.report.verdict_text import side_texts
 
 
@@ -53,20 +54,13 @@ def headline(result: Result) -> str:
 
 
 def called(names: LabelNames) -> dict[str, str]:
-    """What the user calls "state 1", "action" and "state 2"."""
-    return {"state 1": names.state_1, "action": names.action, "state 2": names.state_2}
+    """What the user calls "state 1", "action", "state 2" and so on, in order."""
+    return {label.replace("_", " "): name for label, name in names.labels.items()}
 
 
 def summary(result: Result) -> str:
     """Sentences below the headline: what was sought, and how far it was found."""
-    sought = str(result.settings.get("target", "joint"))
-    names = result.names
-    action = "the action" if names.action == LabelNames().action else f"the action ({names.action})"
-    before, after = f"before ({names.state_1})", f"after ({names.state_2})"
-    what = {
-        "state": f"the object's appearance {before} and {after} the change",
-        "action": f"the time of {action}",
-    }.get(sought, f"the time of {action} and the object {before} and {after} it")
+    what = _what(result)
     how = (
         "with classifiers learned on other clips"
         if result.summary.get("kind") == "predict"
@@ -87,9 +81,26 @@ def summary(result: Result) -> str:
         )
     sentences = [f"objectstates looked for {what}, {how}."]
     for side in side_texts(verdict):
-        what = "times of the action" if side.name == "action" else "states"
+        of_actions = "times of the actions" if result.n_actions > 1 else "times of the action"
+        what = of_actions if side.name == "action" else "states"
         sentences.append(_OPENINGS[side.finding].format(what=what))
     return " ".join(sentences)
+
+
+def _what(result: Result) -> str:
+    """What was sought."""
+    sought, names = str(result.settings.get("target", "joint")), result.names
+    if result.n_actions > 1:
+        actions = f"the times of {result.n_actions} actions in a row ({', '.join(names.actions)})"
+        states = f"the object before, between and after them ({', '.join(names.states)})"
+        alone = f"the object's appearance in {result.n_states} states ({', '.join(names.states)})"
+        return {"state": alone, "action": actions}.get(sought, f"{actions} and {states}")
+    action = "the action" if names.action == LabelNames().action else f"the action ({names.action})"
+    before, after = f"before ({names.state_1})", f"after ({names.state_2})"
+    return {
+        "state": f"the object's appearance {before} and {after} the change",
+        "action": f"the time of {action}",
+    }.get(sought, f"the time of {action} and the object {before} and {after} it")
 
 
 _OPENINGS: dict[Finding, str] = {
@@ -108,8 +119,8 @@ def count_mistakes(result: Result, clips: Sequence[ClipView]) -> list[MistakeCou
         meanings |= _BY_TIME
     found = []
     for kind, name in mistake_names(result).items():
-        count = sum(mistake.kind == kind for clip in clips for mistake in clip.mistakes)
-        affected = sum(kind in clip.mistake_kinds for clip in clips)
+        count = sum(mistake.kind == kind for clip in clips for mistake in clip.judged.mistakes)
+        affected = sum(kind in clip.judged.kinds for clip in clips)
         found.append(MistakeCount(kind, name, meanings[kind], count, affected))
     return found
 

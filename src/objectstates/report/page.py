@@ -24,7 +24,8 @@ from objectstates.evaluation.baselines import compare_with_baselines
 from objectstates.parallel.pool import default_processes
 from objectstates.report import headline
 from objectstates.report.charts import average_clip
-from objectstates.report.clip_view import ClipView, Moment, box_at, image_fps, view_clips
+from objectstates.report.clip_parts import Moment
+from objectstates.report.clip_view import ClipView, box_at, image_fps, view_clips
 from objectstates.report.frames import (
     WHERE,
     FrameImage,

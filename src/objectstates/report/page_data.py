@@ -16,7 +16,8 @@ from markupsafe import Markup
 
 from objectstates.data.result import Result
 from objectstates.data.truth import truth_count
-from objectstates.report.clip_view import ClipView, TrackletView
+from objectstates.report.clip_parts import Action, TrackletView
+from objectstates.report.clip_view import ClipView
 from objectstates.report.frames import WHERE, FrameImage, FrameImages
 from objectstates.report.headline import called
 
