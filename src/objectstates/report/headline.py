@@ -20,6 +20,23 @@ from objectstates.report.verdict_text import side_texts
 
 
 @dataclass(frozen=True)
+class Step:
+    """An action of a chain over all clips.
+
+    label : "action 1" and so on. ``before`` and ``after`` : the labels of the states beside it.
+    clips : how many have it. ``time`` : median seconds from the start of the clip; None if no clip
+        has it. ``confidence`` : the mean chance that it is right; None if not known.
+    """
+
+    label: str
+    before: str
+    after: str
+    clips: int
+    time: float | None
+    confidence: float | None
+
+
+@dataclass(frozen=True)
 class MistakeCount:
     """A kind of mistake, how often it was made, and in how many clips."""
 
@@ -42,11 +59,18 @@ _BY_TIME = {
 }
 """What is known if the truth has no boxes: whether the object is there is not."""
 
+_OF_CHAINS = {
+    "state": "the object is in another state",
+    "action": "an action does not happen at the time found, or was not found",
+}
+
 
 def headline(result: Result) -> str:
-    """The page's headline and title: the object and the number of clips."""
+    """The page's headline and title: the object, the steps of a chain and the number of clips."""
     name, n = object_name(result), len(result.clips)
     clips = f"{n} clip{'' if n == 1 else 's'}"
+    if result.n_actions > 1:
+        clips = f"{result.n_actions} steps and {clips}"
     findings = () if result.verdict is None else result.verdict.findings
     if findings and set(findings) == {"not_found"}:
         return f"No common change {f'of the {name} ' if name else ''}was found, in {clips}"
@@ -110,6 +134,33 @@ _OPENINGS: dict[Finding, str] = {
 }
 
 
+def steps(result: Result, clips: Sequence[ClipView]) -> list[Step]:
+    """The actions of a chain; empty for one change, and if no action was sought."""
+    if result.n_actions == 1 or not (result.actions.chunk >= 0).any():
+        return []
+    found = []
+    for k, label in enumerate(result.action_labels):
+        times = [
+            action.time - clip.extent[0]
+            for clip in clips
+            for action in clip.actions
+            if action.number == k + 1
+        ]
+        chances = np.array([np.nan]) if result.confidences is None else result.confidences[:, k]
+        known = chances[~np.isnan(chances)]
+        found.append(
+            Step(
+                label=label.replace("_", " "),
+                before=f"state {k + 1}",
+                after=f"state {k + 2}",
+                clips=len(times),
+                time=float(np.median(times)) if times else None,
+                confidence=float(known.mean()) if len(known) else None,
+            )
+        )
+    return found
+
+
 def count_mistakes(result: Result, clips: Sequence[ClipView]) -> list[MistakeCount]:
     """How often each kind of mistake was made."""
     meanings = dict(_MEANINGS)
@@ -117,6 +168,8 @@ def count_mistakes(result: Result, clips: Sequence[ClipView]) -> list[MistakeCou
         meanings["object"] += ", or is ambiguous: the release does not distinguish these"
     if truth_count(result.corpus).by_time:
         meanings |= _BY_TIME
+    if result.n_actions > 1:
+        meanings |= _OF_CHAINS
     found = []
     for kind, name in mistake_names(result).items():
         count = sum(mistake.kind == kind for clip in clips for mistake in clip.judged.mistakes)

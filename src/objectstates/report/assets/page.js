@@ -7,9 +7,12 @@
   const list = document.getElementById("clips");
   const rows = new Map([...list.children].map((row) => [Number(row.dataset.clip), row]));
   const tooltip = document.getElementById("tooltip");
-  const called = (role) => data.called[role] ?? role; // the user's names of states and action
-  const TRUTHS = ["not the object", called("state 1"), called("state 2"), "ambiguous"];
-  const truly = (label) => `${data.byTime && label ? "by time" : "truly"} ${TRUTHS[label]}`;
+  const called = (role) => data.called[role] ?? role; // the user's names of states and actions
+  const style = (role) => (role.startsWith("action") ? "action" : role.replace(" ", "-")); // CSS class
+  const chain = data.actions.length > 1;
+  const AMBIGUOUS = -2;
+  const truthName = (label) => (label === AMBIGUOUS ? "ambiguous" : label ? called(`state ${label}`) : "not the object");
+  const truly = (label) => `${data.byTime && label ? "by time" : "truly"} ${truthName(label)}`;
   const SVG = "http://www.w3.org/2000/svg";
 
   // --- helpers -----------------------------------------------------------------------------
@@ -113,11 +116,11 @@
       const svg = overlay(clip);
       const box = boxAt(clip.tracklets[tracklet][6], index >= 0 ? clip.frames[index] : time);
       drawBox(svg, box, "halo");
-      drawBox(svg, box, role.replace(" ", "-"));
+      drawBox(svg, box, style(role));
       frame.append(svg);
     }
     const under = element("span", "under-frame");
-    under.append(element("span", `tag ${role.replace(" ", "-")}`, called(role)), element("span", "at", seconds(time)));
+    under.append(element("span", `tag ${style(role)}`, called(role)), element("span", "at", seconds(time)));
     thumbnail.append(frame, under);
     return thumbnail;
   }
@@ -126,7 +129,7 @@
   function makeWhere(number, stored) {
     const clip = clips[number];
     const { total } = clip.change;
-    const from = clip.action ? clip.action[2] - 0.5 : clip.start;
+    const from = clip.actions.length ? clip.actions[0][3] - 0.5 : clip.start;
     const thumbnail = button("", `Where ${clip.name} changes: play`, () => open(number, from, true));
     thumbnail.className = "thumbnail where";
     thumbnail.tabIndex = rows.get(number).tabIndex;
@@ -147,7 +150,7 @@
     const clip = clips[number];
     const stored = frames(number);
     if (clip.size) {
-      const strip = element("div", `strip of-${clip.moments.length}`);
+      const strip = element("div", `strip ${chain ? "chain" : `of-${clip.moments.length}`}`);
       strip.append(...clip.moments.map((moment) => makeThumbnail(number, moment, stored)));
       if (clip.change && stored[clip.where]) strip.append(makeWhere(number, stored));
       return strip;
@@ -157,7 +160,7 @@
       const chip = button("", `${called(role)}, at ${seconds(time)}`, () => open(number, time, false));
       chip.className = "quiet";
       chip.tabIndex = rows.get(number).tabIndex;
-      chip.append(element("span", `tag ${role.replace(" ", "-")}`, called(role)), ` ${seconds(time)}`);
+      chip.append(element("span", `tag ${style(role)}`, called(role)), ` ${seconds(time)}`);
       chips.append(chip);
     }
     return chips;
@@ -165,16 +168,18 @@
 
   // --- timelines -------------------------------------------------------------------------------
 
-  const CURVE = 54; // pixels, height of the score curve
+  const CURVE = chain ? 20 : 54; // pixels, height of the score curve of an action
   const CHANGE = 26; // pixels, height of the change curve
   const PROGRESS = 26; // pixels, height of the progress curve
+  const HEADS = 16; // pixels, height of the numbers of the actions of a chain
   const LABELLED = 22; // pixels, height of the lane of labelled tracklets
 
   function layout(clip) {
     const lanes = 1 + Math.max(0, ...clip.tracklets.map((t) => t[3]));
     const first = clip.tracklets.some((t) => t[2]) ? LABELLED : 12;
     const other = clamp(90 / lanes, 6, 12);
-    const change = clip.scores.length ? CURVE + 8 : 8; // top of the change curve
+    const curves = data.actions.length * CURVE; // height of all score curves
+    const change = (clip.scores.length ? curves + 8 : 8) + (chain ? HEADS : 0); // top of the change curve
     const progress = change + (clip.change ? CHANGE + 10 : 0); // top of the progress curve
     const top = clip.progress ? progress + PROGRESS + 8 : change + 8 + (clip.change ? CHANGE : 0);
     const y = (lane) => top + (lane ? first + (lane - 1) * other : 0);
@@ -192,11 +197,11 @@
       viewBox: `0 0 1000 ${place.height}`, preserveAspectRatio: "none", height: place.height,
       role: "img", "aria-label": describe(clip),
     });
-    drawAction(svg, clip, place, at);
+    drawActions(svg, timeline, clip, place, at);
     drawChange(svg, clip, place, at);
     drawProgress(svg, clip, place, at);
     drawTracklets(svg, timeline, clip, place, at);
-    for (const [a, b] of clip.truth || []) {
+    for (const [a, b] of (clip.truth || []).flat()) {
       const band = element("span", "true-action");
       band.style.left = `${at(a) / 10}%`;
       band.style.width = `${(at(b) - at(a)) / 10}%`;
@@ -222,17 +227,27 @@
     return timeline;
   }
 
-  function drawAction(svg, clip, place, at) {
-    if (clip.scores.length) {
-      svg.append(shape("path", { class: "base", d: `M0 ${CURVE}H1000` }));
-      const y = (score) => CURVE - ((CURVE - 6) * (clamp(score, low, high) - low)) / (high - low || 1);
-      const points = clip.scores.map(([time, score]) => `${at(time).toFixed(1)},${y(score).toFixed(1)}`);
+  // The score of each action on a line of its own, and the time that it takes; in a chain its number.
+  function drawActions(svg, timeline, clip, place, at) {
+    const heads = chain ? HEADS : 0;
+    for (let k = 0; clip.scores.length && k < data.actions.length; k += 1) {
+      const bottom = heads + (k + 1) * CURVE;
+      svg.append(shape("path", { class: "base", d: `M0 ${bottom}H1000` }));
+      const y = (score) => bottom - ((CURVE - 6) * (clamp(score, low, high) - low)) / (high - low || 1);
+      const points = clip.scores.map((row) => `${at(row[0]).toFixed(1)},${y(row[k + 1]).toFixed(1)}`);
       svg.append(shape("polyline", { class: "curve", points: points.join(" ") }));
     }
-    if (clip.action) {
-      const [a, b] = [at(clip.action[0]), at(clip.action[1])];
-      svg.append(shape("rect", { class: "column", x: a, y: 0, width: b - a, height: place.height }));
-      svg.append(shape("rect", { class: "chunk", x: a, y: 0, width: b - a, height: 4 }));
+    for (const [number, start, end] of clip.actions) {
+      const [a, b] = [at(start), at(end)];
+      svg.append(shape("rect", { class: "column", x: a, y: heads, width: b - a, height: place.height - heads }));
+      if (!chain) {
+        svg.append(shape("rect", { class: "chunk", x: a, y: 0, width: b - a, height: 4 }));
+        continue;
+      }
+      if (clip.scores.length) svg.append(shape("rect", { class: "chunk", x: a, y: heads + (number - 1) * CURVE, width: b - a, height: 4 }));
+      const head = element("span", "action-head", String(number));
+      head.style.left = `${(a + b) / 20}%`;
+      timeline.append(head);
     }
   }
 
@@ -245,9 +260,8 @@
     const middle = (k) => at(clamp(start + (k + 0.5) * step, clip.start, clip.end)).toFixed(1);
     const points = values.map((value, k) => `L${middle(k)} ${height(value)}`);
     svg.append(shape("path", { class: "change", d: `M${middle(0)} ${bottom}${points.join("")}L${middle(values.length - 1)} ${bottom}Z` }));
-    if (!clip.action) return;
-    const d = `M${at(clip.action[2]).toFixed(1)} ${place.change - 4}V${bottom}`;
-    for (const style of ["action-time halo", "action-time"]) svg.append(shape("path", { class: style, d }));
+    const d = clip.actions.map((action) => `M${at(action[3]).toFixed(1)} ${place.change - 4}V${bottom}`).join("");
+    for (const kind of d ? ["action-time halo", "action-time"] : []) svg.append(shape("path", { class: kind, d }));
   }
 
   // How far between state 1 (the line below) and state 2 (the line above), as other clips tell.
@@ -264,14 +278,15 @@
   }
 
   function drawTracklets(svg, timeline, clip, place, at) {
-    const bars = ["", "", ""];
-    const truths = ["", "", "", ""];
+    const bars = new Map(); // paths by state
+    const truths = new Map(); // by true label
+    const add = (paths, key, d) => paths.set(key, (paths.get(key) ?? "") + d);
     for (const [start, end, state, lane, , truth] of clip.tracklets) {
       const y = place.y(lane);
       const bottom = y + place.thickness(lane);
       const [a, b] = [at(start) + 1, Math.max(at(end) - 1, at(start) + 2)];
-      bars[state] += `M${a.toFixed(1)} ${y.toFixed(1)}H${b.toFixed(1)}V${bottom.toFixed(1)}H${a.toFixed(1)}Z`;
-      if (truth) truths[truth] += `M${a.toFixed(1)} ${(bottom + 2).toFixed(1)}H${b.toFixed(1)}`;
+      add(bars, state, `M${a.toFixed(1)} ${y.toFixed(1)}H${b.toFixed(1)}V${bottom.toFixed(1)}H${a.toFixed(1)}Z`);
+      if (truth) add(truths, truth, `M${a.toFixed(1)} ${(bottom + 2).toFixed(1)}H${b.toFixed(1)}`);
       if (state) {
         const digit = element("span", "digit", String(state));
         digit.style.left = `${(a + b) / 20}%`;
@@ -285,12 +300,8 @@
         }
       }
     }
-    ["other", "state-1", "state-2"].forEach((style, k) => {
-      if (bars[k]) svg.append(shape("path", { class: style, d: bars[k] }));
-    });
-    truths.forEach((d, k) => {
-      if (d) svg.append(shape("path", { class: `truth-mark t${k}`, d }));
-    });
+    for (const [state, d] of [...bars].sort(([one], [two]) => one - two)) svg.append(shape("path", { class: state ? `state-${state}` : "other", d }));
+    for (const [truth, d] of truths) svg.append(shape("path", { class: `truth-mark ${truth === AMBIGUOUS ? "ambiguous" : `state-${truth}`}`, d }));
   }
 
   function drawTicks(timeline, clip, at) {
@@ -308,12 +319,16 @@
   function describe(clip) {
     const parts = [`Timeline from ${seconds(clip.start)} to ${seconds(clip.end)}`];
     for (const [time, role] of clip.moments) parts.push(`${called(role)} at ${seconds(time)}`);
-    if (clip.truth && clip.truth.length) parts.push(`true action ${clip.truth.map(([a, b]) => `${seconds(a)} to ${seconds(b)}`).join(", ")}`);
+    (clip.truth || []).forEach((found, k) => {
+      if (found.length) parts.push(`true ${data.actions[k]} ${found.map(([a, b]) => `${seconds(a)} to ${seconds(b)}`).join(", ")}`);
+    });
     return parts.join("; ");
   }
 
   function tooltipText(clip, time, lane) {
     const parts = [seconds(time)];
+    const acting = chain && clip.actions.find((action) => action[1] <= time && time < action[2]);
+    if (acting) parts.push(called(data.actions[acting[0] - 1]));
     const tracklet = clip.tracklets.find((t) => t[3] === lane && t[0] <= time && time < t[1]);
     if (tracklet) {
       const score = tracklet[4] === null ? "" : `, score ${tracklet[4].toFixed(2)}`;
@@ -321,7 +336,7 @@
       if (tracklet[5] !== null) parts.push(truly(tracklet[5]));
     } else if (clip.scores.length) {
       const nearest = clip.scores.reduce((a, b) => (Math.abs(b[0] - time) < Math.abs(a[0] - time) ? b : a));
-      parts.push(`action score ${nearest[1].toFixed(2)}`);
+      parts.push(...data.actions.map((label, k) => `${label} score ${nearest[k + 1].toFixed(2)}`).slice(...(acting ? [acting[0] - 1, acting[0]] : [])));
     }
     return parts.join(" · ");
   }
@@ -356,7 +371,7 @@
     const body = rows.get(number).querySelector(".body");
     if (body.childElementCount) return;
     const moments = makeMoments(number);
-    if (moments.className === "chips") body.classList.add("no-thumbnails");
+    if (chain || moments.className === "chips") body.classList.add("no-thumbnails");
     body.append(moments, makeTimeline(number));
   }
 
@@ -466,8 +481,8 @@
       const fraction = (this.time - this.clip.start) / (this.clip.end - this.clip.start || 1);
       this.playhead.style.left = `${100 * clamp(fraction, 0, 1)}%`;
       const now = this.clip.tracklets.find((t) => t[2] && t[0] <= this.time && this.time < t[1]);
-      const acting = this.clip.action && this.clip.action[0] <= this.time && this.time < this.clip.action[1];
-      const labels = [now ? called(`state ${now[2]}`) : "", acting ? called("action") : "", now && now[5] !== null ? truly(now[5]) : ""];
+      const acting = this.clip.actions.find((action) => action[1] <= this.time && this.time < action[2]);
+      const labels = [now ? called(`state ${now[2]}`) : "", acting ? called(data.actions[acting[0] - 1]) : "", now && now[5] !== null ? truly(now[5]) : ""];
       this.status.textContent = [`${this.time.toFixed(2)} s`, ...labels, this.video ? "" : this.fallback()].filter(Boolean).join(" · ");
       for (const thumbnail of rows.get(this.number).querySelectorAll(".thumbnail")) {
         thumbnail.classList.toggle("current", Math.abs(Number(thumbnail.dataset.time) - this.time) < 0.2);
