@@ -104,7 +104,8 @@ def test_clips_survive_the_round_trip_through_a_corpus_and_a_folder(tmp_path):
     assert clip.tracklets[0].label is TrackletLabel.STATE_1
     assert clip.tracklets[1].time == 1.25
     assert clip.tracklets[1].allowed == (False, True)
-    assert clip.chunks[0].label is True
+    assert clip.chunks[0].label == 1
+    assert clip.chunks[0].allowed is False
     assert again[1].tracklets == ()
 
 
@@ -281,8 +282,8 @@ def test_tables_rewritten_by_other_tools_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("label", [0, 1, 9, 0, 0], "from 0 to 3"),
-        ("label", [0, 1, 1.5, 0, 0], "from 0 to 3"),
+        ("label", [0, 1, 9, 0, 0], "from 0 to 8"),
+        ("label", [0, 1, 1.5, 0, 0], "from 0 to 8"),
         ("allowed_1", [0, 1, 7, 0, 0], "true or false"),
         ("boxes", ["a", "b", "c", "d", "e"], "boxes must be lists"),
     ],
@@ -398,9 +399,10 @@ def floats(values):
         ({"clip_ids": ["a", ""]}, "non-empty"),
         ({"tracklet_score": [0, 0.5, 1, 1.5, 0]}, "score 1.5 must lie between 0 and 1"),
         ({"tracklet_score": [0, 0.5, 1, np.nan, 0]}, "score nan"),
-        ({"tracklet_label": [0, 1, 2, 3, 4]}, "from 0 to 3"),
-        ({"chunk_label": [0, 1, 2]}, "from 0 to 1"),
-        ({"tracklet_allowed": np.ones((5, 3))}, "two columns"),
+        ({"tracklet_label": [0, 1, 2, 3, 9]}, "from 0 to 8"),
+        ({"chunk_label": [0, 1, -2]}, "from 0 to 8"),
+        ({"tracklet_allowed": np.ones((5, 3))}, "one action less than states"),
+        ({"tracklet_allowed": np.ones(5)}, "one column per state"),
         ({"tracklet_features": np.ones(5)}, "must be a matrix"),
         ({"tracklet_features": [["x"] * 4] * 5}, "matrix of numbers"),
         ({"tracklet_start": ["x"] * 5}, "must be numbers"),

@@ -65,7 +65,6 @@ def test_spreadsheets_may_add_a_byte_order_mark_and_reorder_columns(tmp_path):
         ("a,action,2,2,", "the end must be later"),
         ("a,action,one,2,", "'one' is not a number"),
         ("a,action,,,", "needs a start or an end"),
-        ("a,action,1,2,2", "clips have one action"),
         ("a,state,1,2,", "needs a value"),
         ("a,not_object,1,2,-1", "not the index"),
         ("a,not_object,1,2,²", "not the index"),

@@ -21,15 +21,31 @@ def test_names_stand_for_labels():
 
 
 def test_names_not_given_are_the_usual_ones():
-    assert LabelNames.of() == LabelNames("state 1", "action", "state 2")
+    assert LabelNames.of() == LabelNames(("state 1", "state 2"), ("action",))
     assert LabelNames.of(states=("empty", "full")).action == "action"
+
+
+def test_a_chain_has_as_many_names_as_labels():
+    names = LabelNames.of(states="closed,open,closed", action="opening,closing")
+    assert list(names.labels) == ["state_1", "action_1", "state_2", "action_2", "state_3"]
+    assert names.pattern == "ABA"
+    assert LabelNames.usual(2).pattern is None
+    assert [names.state_number(text) for text in ("open", "closed", "3")] == [2, None, 3]
+    assert [names.action_number(text) for text in ("closing", "1", "")] == [2, 1, None]
+    assert names.change(1) == LabelNames(("open", "closed"), ("closing",))
+    assert names.label("action_2") == "closing"
+    assert LabelNames.usual(3).label("action_2") == "action_2"
+    assert LabelNames.from_json(names.to_json()) == names
 
 
 @pytest.mark.parametrize(
     "options",
     [
         {"states": "closed"},
-        {"states": "a,b,c"},
+        {"states": "a,b,c", "changes": 1},
+        {"states": "a,b,c", "action": "go"},
+        {"states": "a,a,b"},
+        {"states": "a,b,a", "action": "go,go"},
         {"states": "same,same"},
         {"states": "closed,"},
         {"states": "a\nc,b"},

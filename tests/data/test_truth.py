@@ -54,7 +54,7 @@ def test_a_tracklet_is_judged_by_place_and_time():
     )
     times = np.arange(0, 10, 0.1)
     labelled = label_corpus(corpus, truth_of((3, 6), times, [HERE] * len(times)))
-    assert labelled.tracklets.label.tolist() == [1, 0, 1, 3, 3, 3, 2, 2, 0]
+    assert labelled.tracklets.label.tolist() == [1, 0, 1, -2, -2, -2, 2, 2, 0]
     # Chunks of a second, by their middle: 3.5, 4.5, 5.5.
     assert labelled.chunks.label.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0, 0]
 
@@ -83,7 +83,7 @@ def test_one_box_per_phase_suffices():
 
 def test_without_boxes_time_alone_decides():
     corpus = corpus_of(tracklet(0, 1), tracklet(4, 5), tracklet(8, 9))
-    assert label_corpus(corpus, truth_of((3, 6))).tracklets.label.tolist() == [1, 3, 2]
+    assert label_corpus(corpus, truth_of((3, 6))).tracklets.label.tolist() == [1, -2, 2]
     with pytest.raises(TruthError, match="without boxes"):
         label_corpus(corpus, truth_of((3, 6), [0], [HERE]))
 

@@ -124,6 +124,16 @@ def listed(clips: list[Combination]) -> tuple[Labels, Floats, Any]:
     return vertices, weights, np.array([len(clip) for clip in clips])
 
 
+def missing_of(constraints: Constraints, clips: list[Combination]) -> Floats:
+    """(N, K) weight of the labellings that lack a state that clips may lack."""
+    missing = np.zeros((len(clips), constraints.n_states))
+    for n, clip in enumerate(clips):
+        for labels, weight in clip.items():
+            lacks = ~np.isin(np.arange(1, constraints.n_states + 1), labels)
+            missing[n] += weight * (lacks & np.isfinite(constraints.absent) & (len(labels) > 0))
+    return missing
+
+
 # --- in memory ------------------------------------------------------------------------------------
 
 
@@ -184,9 +194,9 @@ class NumbaBackend:
 
 
 def _iterate(side: Side, labels: Floats, clips: list[Combination]) -> Iterate:
-    n_states, width = labels.shape[1], side.rows.shape[1]
-    parts, whole = np.empty((len(clips), n_states, width)), np.empty((n_states, width))
-    iterate = Iterate(labels, parts, whole, *listed(clips))
+    n_classes, width = int(side.classes.max()) + 1, side.rows.shape[1]
+    parts, whole = np.empty((len(clips), n_classes, width)), np.empty((n_classes, width))
+    iterate = Iterate(labels, parts, whole, *listed(clips), missing_of(side.constraints, clips))
     refresh(side, iterate)
     return iterate
 
@@ -275,6 +285,7 @@ def disk_backend() -> Backend:
         ):
             side.labels = labels
             side.vertices, side.weights, side.counts = listed(clips)
+            side.missing = missing_of(side.constraints, clips)
 
     return ShardBackend(Shard, place)
 

@@ -153,5 +153,6 @@ def test_kernel_leaves_costs_alone():
     costs = np.array([[1.0, 2], [3, 4]])
     before = costs.copy()
     labels = np.zeros(2, np.int8)
-    cheapest_labels(costs, np.arange(2), np.array([0, 1]), False, labels)
+    required = np.full(2, np.inf)
+    cheapest_labels(costs, np.arange(2), np.array([0, 1]), False, required, labels)
     assert (costs == before).all()

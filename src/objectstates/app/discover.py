@@ -74,7 +74,7 @@ def discover(
     truth: str | Path | None = None,
     corrections: str | Path | None = None,
     states: str | Sequence[str] | None = None,
-    action: str | None = None,
+    action: str | Sequence[str] | None = None,
     strict: bool = False,
     processes: int | None = None,
     engine: Engine = "local",
@@ -101,7 +101,8 @@ def discover(
     truth : annotations to compare with: a CSV file, or a folder with a JSON file per clip.
     corrections : a CSV file with what is known of some clips (docs/corrections.md); unless given,
         ``corrections.csv`` in ``out``, which a review writes, if it is there.
-    states, action : what to call them, such as "closed,open" and "opening".
+    states, action : what to call them, such as "closed,open" and "opening"; of a chain of changes
+        "closed,open,closed" and "opening,closing". States of the same name look alike.
     strict : raise if a video cannot be read or a clip admits no labelling, instead of leaving it
         out.
     processes : number of worker processes; one per core unless given.
@@ -124,6 +125,7 @@ def discover(
     settings = {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}
     settings |= {"object_name": object, "detector": detector, "strict": strict}
     _check_names(settings)
+    settings, names = chain_of(settings, states, action)
     ingest_settings, model = settings_from(settings), model_from(settings)
     address = ray_address if engine == "ray" else None
     n_shards = shards if out_of_core else None
@@ -132,7 +134,6 @@ def discover(
     spans = find_dataset_clips(paths, clips, camera=camera, task=task, episodes=episodes)
     if not spans:
         raise VideoError("there is no clip to read: name videos, folders or a list of clips")
-    names = LabelNames.of(states, action)
     if corrections is not None:
         check_clips(read_corrections(corrections), [span.id for span in spans])
     annotations = None if truth is None else read_truth(Path(truth))
@@ -184,6 +185,27 @@ def _warn_of_others(rows: Sequence[Correction], clips: Sequence[str], place: Pat
             UnusedCorrectionWarning,
             stacklevel=3,
         )
+
+
+def chain_of(
+    settings: Mapping[str, Any],
+    states: str | Sequence[str] | None,
+    action: str | Sequence[str] | None,
+) -> tuple[dict[str, Any], LabelNames]:
+    """The settings with those of the chain, and the names.
+
+    There are as many changes as ``changes`` says, else as there are names, else one. ``optional``
+    may be text, such as "2,3".
+    """
+    names = LabelNames.of(states, action, settings.get("changes"))
+    optional = settings.get("optional") or ()
+    if isinstance(optional, str):
+        numbers = [part.strip() for part in optional.split(",")]
+        if not all(number.isdigit() for number in numbers):
+            raise SettingError(f"`optional` must be numbers of actions, such as 2, not {optional}")
+        optional = tuple(map(int, numbers))
+    chain = {"changes": len(names.actions), "optional": tuple(optional)}
+    return {**settings, **chain, "pattern": settings.get("pattern") or names.pattern}, names
 
 
 def settings_from(options: Mapping[str, Any]) -> IngestSettings:

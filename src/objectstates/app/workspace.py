@@ -94,7 +94,9 @@ class Workspace:
 
     def names_to_use(self, given: LabelNames) -> LabelNames:
         """The names that are ``given``, if any; else those that were chosen in review."""
-        return self.reviewed_names() or given if given == LabelNames() else given
+        usual, reviewed = LabelNames.usual(len(given.actions)), self.reviewed_names()
+        alike = reviewed is not None and len(reviewed.actions) == len(given.actions)
+        return reviewed if given == usual and alike else given  # type: ignore[return-value]
 
     def reviewed_names(self) -> LabelNames | None:
         """The names of states and action that were chosen in review, if any."""
@@ -127,7 +129,7 @@ class Workspace:
             existing = None
         told: dict[str, Any] = {
             "corrections": with_confirmed_times(corrections, existing),
-            "names": names or LabelNames(),
+            "names": names or LabelNames.usual(int(model.changes)),
         }
         settings = model.get_params() | ({} if shards is None else {"shards": shards})
         rows = [{**row.to_json(), "line": 0} for row in told["corrections"]]

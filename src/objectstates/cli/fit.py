@@ -53,6 +53,14 @@ def fit(
     reject: Annotated[Reject, flag("auto: do not learn from outlier clips.")] = "none",
     constraint: Annotated[ConstraintName, flag("Tracklets per state and clip.")] = "at_least_one",
     target: Annotated[Target, flag("Discover states and action, or one of them.")] = "joint",
+    changes: Annotated[
+        int | None,
+        flag("How many actions a clip has, with one state more; unless given, as named, or 1."),
+    ] = None,
+    optional: Annotated[
+        str | None, flag("Numbers of the actions that a clip may lack, such as 2.")
+    ] = None,
+    price: Annotated[float, flag("Of lacking one, in wrong labels.")] = 0.5,
     solver: Annotated[
         Solver, flag("Block-coordinate Frank-Wolfe, or the paper's full steps.")
     ] = "block",
@@ -73,9 +81,12 @@ def fit(
         Path | None, flag("CSV file with what you know of some clips: see docs/corrections.md.")
     ] = None,
     states: Annotated[
-        str | None, flag("Names of state 1 and state 2, such as closed,open.")
+        str | None,
+        flag("Names of the states, such as closed,open; the same name again: it looks the same."),
     ] = None,
-    action: Annotated[str | None, flag("Name of the action, such as opening.")] = None,
+    action: Annotated[
+        str | None, flag("Name of the action, such as opening; of a chain opening,closing.")
+    ] = None,
     strict: Annotated[bool, flag("Stop if a clip admits no labelling.")] = False,
     out_of_core: Annotated[bool, flag("Keep the features on disk instead of in memory.")] = False,
     shards: Annotated[int, flag("Out of core: number of parts, solved in parallel.")] = 1,
@@ -97,12 +108,13 @@ def fit(
     json: AsJson = False,
 ) -> None:
     """Discover the states and the action in all clips of a corpus."""
-    from objectstates.app.discover import model_from
+    from objectstates.app.discover import chain_of, model_from
     from objectstates.base.storage import make_folder
     from objectstates.data.result import ARTEFACT
 
     place = ARTEFACT.check_target(out)
-    model, told = model_from(call.params), _told(corrections, states, action, place)
+    settings, names = chain_of(call.params, states, action)
+    model, told = model_from(settings), {**_told(corrections, place), "names": names}
     if engine != "local" and not out_of_core:
         where = "on a Ray cluster" if engine == "ray" else "in processes"
         raise SettingError(f"a fit {where} is out of core: add `out_of_core`")
@@ -129,20 +141,16 @@ def fit(
     check_required(result, require)
 
 
-def _told(
-    corrections: Path | None, states: str | None, action: str | None, out: Path
-) -> dict[str, Any]:
+def _told(corrections: Path | None, out: Path) -> dict[str, Any]:
     """What the user knows, for a fit; a ``confirm`` without times refers to the result ``out``."""
     from objectstates.data.corrections import read_corrections
-    from objectstates.data.label_names import LabelNames
     from objectstates.data.result import Result
     from objectstates.discovery.corrections import with_confirmed_times
 
     rows = () if corrections is None else read_corrections(corrections)
     open_ = any(row.kind == "confirm" and row.start is row.end is None for row in rows)
     earlier = Result.load(out) if open_ and (out / "result.json").exists() else None
-    names = LabelNames.of(states, action)
-    return {"corrections": with_confirmed_times(rows, earlier), "names": names}
+    return {"corrections": with_confirmed_times(rows, earlier)}
 
 
 def predict(

@@ -26,7 +26,7 @@ class LabelNames:
     >>> names = LabelNames.of(states="closed,open")
     >>> names.state_1, names.action, names["state_2"], names.state_number("open")
     ('closed', 'action', 'open', 2)
-    >>> LabelNames.of(states="closed,open,closed", actions="opening,closing").pattern
+    >>> LabelNames.of(states="closed,open,closed", action="opening,closing").pattern
     'ABA'
     """
 
@@ -41,14 +41,14 @@ class LabelNames:
                 raise SettingError(f"the name {name[:20]!r}... is longer than {LONGEST} characters")
         if not 2 <= len(self.states) <= MAX_STATES or len(self.states) != len(self.actions) + 1:
             raise SettingError(
-                f"{len(self.states)} names in `states` need {len(self.states) - 1} in `actions`, "
+                f"{len(self.states)} names in `states` need {len(self.states) - 1} in `action`, "
                 f"not {len(self.actions)}"
             )
         alike = any(one == other for one, other in pairwise(self.states))
         repeated = len(set(self.actions)) < len(self.actions) or {*self.states} & {*self.actions}
         if alike or repeated:
             raise SettingError(
-                "`states` and `actions` must be different names (a state may come back later in a "
+                "`states` and `action` must be different names (a state may come back later in a "
                 f"chain), not {', '.join(map(repr, self.labels.values()))}"
             )
 
@@ -68,14 +68,14 @@ class LabelNames:
     def of(
         cls,
         states: str | Sequence[str] | None = None,
-        actions: str | Sequence[str] | None = None,
+        action: str | Sequence[str] | None = None,
         changes: int | None = None,
     ) -> LabelNames:
-        """From the settings: ``states`` such as "closed,open", ``actions`` such as "opening".
+        """From the settings: ``states`` such as "closed,open", ``action`` such as "opening".
 
         changes : how many there are, if that is known; else as many as there are names.
         """
-        of_states, of_actions = _names(states), _names(actions)
+        of_states, of_actions = _names(states), _names(action)
         count = changes
         if count is None:
             count = len(of_states) - 1 if of_states else len(of_actions) or 1
@@ -84,7 +84,7 @@ class LabelNames:
         usual = cls.usual(count)
         for name, given, wanted in (
             ("states", of_states, count + 1),
-            ("actions", of_actions, count),
+            ("action", of_actions, count),
         ):
             if given and len(given) != wanted:
                 raise SettingError(
@@ -141,7 +141,7 @@ class LabelNames:
     def label(self, label: str) -> str:
         """The name of a label, or the label itself if none was given.
 
-        >>> LabelNames().label("state_1"), LabelNames.of(actions="opening").label("action")
+        >>> LabelNames().label("state_1"), LabelNames.of(action="opening").label("action")
         ('state_1', 'opening')
         """
         usual = LabelNames.usual(len(self.actions))

@@ -41,7 +41,7 @@ from objectstates.base.storage import Artefact
 from objectstates.data.actions import Actions
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import LEAVES_OUT, Correction, corrections_from_json
-from objectstates.data.label_names import LabelNames, classes_of
+from objectstates.data.label_names import LabelNames
 from objectstates.data.progress import ProgressModel
 from objectstates.data.success import Reached, reached_by
 from objectstates.data.verdict import Verdict
@@ -134,6 +134,10 @@ class Result:
     progress: Array | None = None  # (T,) from 0, state 1, to 1, state 2, in the middle of a chunk
     reached_chance: Array | None = None  # (N,) chance that the clip ends in state 2
     progress_model: ProgressModel | None = None  # for clips that were not in the fit
+
+    def __post_init__(self) -> None:
+        if len(self.names.actions) != self.n_actions:  # none were given
+            object.__setattr__(self, "names", LabelNames.usual(self.n_actions))
 
     def __repr__(self) -> str:
         tracklets, chunks = len(self.state), len(self.actions.scores)
@@ -316,7 +320,7 @@ class Result:
     def _evidence(self, scale: dict[str, Array]) -> Array:
         owner, sides = self.tracklet_clip, []
         action_scale = scale.get("action", np.ones(self.n_actions))
-        state_scale = scale.get("state", np.ones(self.n_states))[self.state_classes]
+        state_scale = scale.get("state", np.ones(self.n_states))
         for k in range(1, self.n_states + 1):
             mine = self.state == k
             scores = self.state_scores[mine, k - 1] * state_scale[k - 1]
@@ -324,11 +328,6 @@ class Result:
             count = np.bincount(owner[mine], minlength=len(self.clips))
             sides.append(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
         return _weighted_mean(np.stack([*(self._at_actions() * action_scale).T, *sides]))
-
-    @property
-    def state_classes(self) -> Array:
-        """(K,) the classifier's column of each state: states that look alike share one."""
-        return classes_of(self.settings.get("pattern"), self.n_states)
 
     def _at_actions(self) -> Array:
         """(N, A) score of each action's chunk; NaN where there is none."""
@@ -400,7 +399,7 @@ class Result:
                 progress_model=_read_progress(folder / "progress.npz"),
                 summary=header,
             )
-            _check_rows(result)
+            _check_rows(result, len(clips))
         except (
             OSError, EOFError, KeyError, ValueError, TypeError, AttributeError, CorpusError,
             NotImplementedError, zipfile.BadZipFile, pa.ArrowException,
@@ -553,11 +552,11 @@ def _weighted_mean(known: Array) -> Array:
     return np.asarray(mean)
 
 
-def _check_rows(result: Result) -> None:
-    """Raise if the tables do not match the corpus beside them."""
+def _check_rows(result: Result, n_clips: int) -> None:
+    """Raise if the tables, that of clips with ``n_clips`` rows, do not match the corpus."""
     offsets = result.corpus.chunks.offsets
     sizes = {
-        "clips": (len(result.actions.chunk), len(result.corpus)),
+        "clips": (n_clips, len(result.corpus)),
         "tracklets": (len(result.state), len(result.corpus.tracklets.start)),
         "chunks": (len(result.actions.scores), len(result.corpus.chunks.start)),
     }
@@ -669,7 +668,7 @@ def _read_classifiers(path: Path) -> dict[str, Classifier]:
 
 
 def _check_classifiers(result: Result) -> None:
-    n_columns = {"action": result.n_actions, "state": int(result.state_classes.max()) + 1}
+    n_columns = {"action": result.n_actions, "state": result.n_states}
     for side, classifier in result.classifiers.items():
         weights, bias, expected = classifier.weights, classifier.bias, n_columns[side]
         parts = weights, bias, classifier.scale

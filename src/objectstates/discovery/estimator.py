@@ -192,14 +192,15 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         kept, bounds = prepared.kept, prepared.applied.bounds
 
         def discover(clips: Corpus) -> Result:
-            pose = pose_in_memory(clips, device=self.device, reduce=self._reduce)
+            pose = self._pose_in_memory(clips)
             return self._discover(clips, pose, stopper, clock, bounds)
 
         found = self._found(prepared, discover)
         if self.verdict and not stopper.stopped:
             found = self._judged(kept, found, bounds)
             clock.lap("verdict")
-            found = with_progress(found, kept.select, seed=int(self.seed))
+            if found.n_actions == 1:
+                found = with_progress(found, kept.select, seed=int(self.seed))
             clock.lap("progress")
         sizes = result_assembly.sizes(corpus)
         return self._finish(found, corpus, kept, prepared.skipped, sizes, clock)
@@ -283,7 +284,13 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         applied, kept, skipped = prepared.applied, prepared.kept, prepared.skipped
         stored = stored_features(Path(path), corpus, kept, target=self.target)
         workers = Workers(shards, int(processes), ray_address, scratch, self.device)
-        pose = pose_out_of_core(stored, workers, solver=self.solver, reduce=self._reduce)
+        pose = pose_out_of_core(
+            stored,
+            workers,
+            solver=self.solver,
+            reduce=self._reduce,
+            classes=self._formulation.classes(kept.n_states),
+        )
         found = self._discover(kept, pose, stopper, clock, applied.bounds)
         found = _with_corrections(found, applied, names)
         if self.verdict and not stopper.stopped:
@@ -293,7 +300,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             found = judge_by_sample(found, sample, judged)
             clock.lap("verdict")
             read = partial(with_stored_features, kept, stored)
-            found = with_progress(found, read, seed=int(self.seed))
+            if found.n_actions == 1:
+                found = with_progress(found, read, seed=int(self.seed))
             clock.lap("progress")
         sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
@@ -368,7 +376,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         once = JointDiscovery(**{**self.get_params(), "restarts": 1, "device": "cpu"})
 
         def discover(clips: Corpus) -> Result:
-            pose = pose_in_memory(clips, device="cpu", reduce=self._reduce)
+            pose = once._pose_in_memory(clips)
             return once._discover(clips, pose, Stopper(callback), Stopwatch(), bounds)
 
         def label(learned: Result, clips: Corpus) -> Result:
@@ -435,7 +443,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         if result.summary.get("kind") != "fit":
             raise ResultError(f"{path} holds predictions: give the folder that fit wrote")
         try:
-            model = cls(**result.settings)
+            settings = {**result.settings, "optional": tuple(result.settings.get("optional", ()))}
+            model = cls(**settings)
             check_settings(model.get_params())
         except (TypeError, SettingError) as problem:
             raise ResultError(f"{path}: its settings cannot be restored: {problem}") from None
@@ -488,6 +497,16 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             tuple(self.optional),
             float(self.price),
             self.pattern,
+        )
+
+    def _pose_in_memory(self, clips: Corpus, **kept: Any) -> Pose:
+        """The problem of these clips; ``kept`` as in `pose_in_memory`."""
+        return pose_in_memory(
+            clips,
+            device=self.device,
+            reduce=self._reduce,
+            classes=self._formulation.classes(clips.n_states),
+            **kept,
         )
 
     @property

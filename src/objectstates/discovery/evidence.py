@@ -16,7 +16,13 @@ import numpy as np
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result
-from objectstates.discovery.replication import Discover, Predict, Replication, replicate
+from objectstates.discovery.replication import (
+    Discover,
+    Predict,
+    Replication,
+    own_changes,
+    replicate,
+)
 
 ROOM = 2.0  # seconds before and after the action; more makes no difference
 LEAST = 1e-6  # share of the picture; keeps logarithms finite
@@ -41,12 +47,25 @@ class Evidence:
 
 def gather(
     corpus: Corpus, found: Result, discover: Discover, predict: Predict, *, seed: int = 0
-) -> Evidence:
-    """Collect the evidence for ``found``, the result on ``corpus``."""
+) -> tuple[Evidence, ...]:
+    """Collect the evidence for each change of ``found``, the result on ``corpus``."""
     aside = {clip.clip for clip in found.set_aside}
     learned = np.array([n for n, clip in enumerate(found.clips) if clip not in aside])
     again = replicate(corpus, found, learned, discover, predict, seed=seed)
-    sought = found.action_chunk.max(initial=-1) >= 0, bool(found.state.any())
+    sought = bool((found.actions.chunk >= 0).any()), bool(found.state.any())
+    evidence = []
+    for k, replication in enumerate(again):
+        clips = learned
+        if found.n_actions > 1 and sought[0]:  # a clip may lack the action
+            clips = learned[found.actions.chunk[learned, k] >= 0]
+        own = own_changes(corpus, found, k)
+        evidence.append(_of_change(own, found.change(k), replication, clips, sought))
+    return tuple(evidence)
+
+
+def _of_change(
+    corpus: Corpus, found: Result, again: Replication, learned: Array, sought: tuple[bool, bool]
+) -> Evidence:
     action = _action_evidence(corpus, found, again, learned) if sought[0] else None
     states = _state_evidence(corpus, found, again, learned) if sought[1] else None
     measures = _measures(again, learned, action, states)

@@ -101,11 +101,13 @@ def pose_in_memory(
     *,
     device: str,
     reduce: int | None,
+    classes: Array,
     kept: KeptFactors | None = None,
     warm: bool = False,
 ) -> Pose:
     """All rows are in memory; ``device`` factors the features, ``reduce`` as in the estimator.
 
+    classes : (K,) which states look alike (``solver/problem.py``).
     kept : holds factors for later fits of these clips; ``warm`` begins at their last solution.
     """
 
@@ -118,7 +120,7 @@ def pose_in_memory(
         sides = make() if kept is None else kept.sides(key, make)
         joint = JointProblem(
             sides.action._replace(constraints=action),
-            sides.state._replace(constraints=state),
+            sides.state._replace(constraints=state, classes=classes),
             weights.nu,
         )
         problem = InMemoryProblem(

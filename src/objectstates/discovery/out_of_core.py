@@ -106,9 +106,17 @@ class Workers:
 
 
 def pose_out_of_core(
-    stored: FeaturesOnDisk, workers: Workers, *, solver: Solver, reduce: int | None
+    stored: FeaturesOnDisk,
+    workers: Workers,
+    *,
+    solver: Solver,
+    reduce: int | None,
+    classes: Array,
 ) -> Pose:
-    """Features stay on disk; factors are in temporary folders (or on a device) meanwhile."""
+    """Features stay on disk; factors are in temporary folders (or on a device) meanwhile.
+
+    classes : (K,) which states look alike (``solver/problem.py``).
+    """
 
     @contextmanager
     def pose(action: Constraints, state: Constraints, weights: Weights) -> Iterator[Posed]:
@@ -121,7 +129,7 @@ def pose_out_of_core(
             sides = part_of(action, stored.action, *clips), part_of(state, stored.state, *clips)
             single = len(ranges) == 1 and solver == "block"
             if device is None:
-                makers.append(partial(Shard, *sides, folder, single=single))
+                makers.append(partial(Shard, *sides, folder, single=single, classes=classes))
             else:
                 makers.append(partial(GpuShard, *sides, device, single=single))
         firsts = np.array([first for first, _ in ranges[1:]], np.int64)

@@ -24,12 +24,11 @@ def predict(
     """
     classifiers = learned.classifiers
     corpus = corpus.for_changes(learned.n_actions)
-    n_chunks, action_scores = _scores(classifiers.get("action"), corpus.chunks.features)
-    n_tracklets, state_scores = _scores(classifiers.get("state"), corpus.tracklets.features)
-    if not n_chunks:
-        action_scores = np.empty((0, learned.n_actions))
-    state_scores = (
-        state_scores[:, learned.state_classes] if n_tracklets else np.empty((0, learned.n_states))
+    n_chunks, action_scores = _scores(
+        classifiers.get("action"), corpus.chunks.features, learned.n_actions
+    )
+    n_tracklets, state_scores = _scores(
+        classifiers.get("state"), corpus.tracklets.features, learned.n_states
     )
     action, state = formulation.constraints(corpus, n_chunks, n_tracklets)
     scales = Scales(n_chunks, n_tracklets, learned.summary["coupling_per_second"])
@@ -42,10 +41,10 @@ def predict(
     )
 
 
-def _scores(classifier: Classifier | None, features: Array) -> tuple[int, Array]:
+def _scores(classifier: Classifier | None, features: Array, n_columns: int) -> tuple[int, Array]:
     """How many rows a classifier was learned on, and its scores; none without a classifier."""
     if classifier is None:
-        return 0, np.empty((0, 0))
+        return 0, np.empty((0, n_columns))
     return classifier.n_rows, classifier.scores(features)
 
 

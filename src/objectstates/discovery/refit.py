@@ -23,7 +23,7 @@ from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.discovery import result_assembly
 from objectstates.discovery.estimator import JointDiscovery, Prepared
-from objectstates.discovery.in_memory import KeptFactors, pose_in_memory
+from objectstates.discovery.in_memory import KeptFactors
 from objectstates.discovery.outlier_clips import discover_in
 from objectstates.discovery.progress import with_progress
 from objectstates.discovery.solver_runs import Callback, FitProgress, Stopper, Stopwatch
@@ -95,7 +95,8 @@ class Refitter:
                 discover,
                 lambda result, clips: model._labelled(result, clips, bounds),
             )
-        found = replace(found, corrections=prepared.applied.rows, names=names or LabelNames())
+        names = names or LabelNames.usual(found.n_actions)
+        found = replace(found, corrections=prepared.applied.rows, names=names)
         return self._finished(found, prepared, clock)
 
     def judge(self, found: Result, *, cancelled: Callable[[], bool] = lambda: False) -> Result:
@@ -103,13 +104,12 @@ class Refitter:
         prepared = self.model._prepare(self.corpus, found.corrections, found.names)
         bounds = prepared.applied.bounds
         judged = self.model._judged(prepared.kept, found, bounds, _raising(cancelled))
+        if judged.n_actions > 1:
+            return judged
         return with_progress(judged, prepared.kept.select, seed=int(self.model.seed))
 
     def _pose(self, clips: Corpus, *, warm: bool) -> Any:
-        model = self.model
-        return pose_in_memory(
-            clips, device=model.device, reduce=model._reduce, kept=self._kept, warm=warm
-        )
+        return self.model._pose_in_memory(clips, kept=self._kept, warm=warm)
 
     def _finished(self, found: Result, prepared: Prepared, clock: Stopwatch) -> Result:
         summary = {

@@ -59,19 +59,43 @@ def replicate(
     predict: Predict,
     *,
     seed: int = 0,
-) -> Replication:
-    """Compare ``found``, the result on ``corpus``, with results on parts of it.
+) -> tuple[Replication, ...]:
+    """Compare ``found``, the result on ``corpus``, with results on parts of it; for each change.
 
     learned : the clips to learn from, all but outliers.
     discover : called twelve times.
     predict : labels another corpus with the classifiers of a result.
     """
-    compared = _Comparison(corpus, found)
+    compared = [
+        _Comparison(own_changes(corpus, found, k), found.change(k)) for k in range(found.n_actions)
+    ]
     bare = without_change(corpus)
     for own in _parts(learned, np.random.default_rng(seed)):
         other = np.setdiff1d(np.arange(len(corpus)), own)
-        compared.add(other, predict(discover(bare.select(own)), bare.select(other)))
-    return compared.means()
+        labelled = predict(discover(bare.select(own)), bare.select(other))
+        for k, comparison in enumerate(compared):
+            comparison.add(other, labelled.change(k))
+    return tuple(comparison.means() for comparison in compared)
+
+
+def own_changes(corpus: Corpus, found: Result, k: int) -> Corpus:
+    """The corpus with the part of its change profiles that belongs to action k of a chain: from
+    half the way from the action before to half the way to the next."""
+    if found.n_actions == 1:
+        return corpus
+    changes = []
+    for times, profile in zip(found.actions.time, corpus.changes, strict=True):
+        known = np.flatnonzero(~np.isnan(times))
+        if profile is None or k not in known:
+            changes.append(profile)
+            continue
+        middles = (times[known[1:]] + times[known[:-1]]) / 2
+        at = int(np.searchsorted(known, k))
+        low, high = [-np.inf, *middles, np.inf][at : at + 2]
+        bins = profile.start + profile.step * (np.arange(len(profile.curve)) + 0.5)
+        mine = (bins >= low) & (bins < high)
+        changes.append(replace(profile, curve=np.where(mine, profile.curve, np.float32(0))))
+    return replace(corpus, changes=tuple(changes))
 
 
 def without_change(corpus: Corpus) -> Corpus:

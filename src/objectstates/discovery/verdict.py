@@ -8,7 +8,7 @@ over the clips is the share of right answers to expect, and the verdict follows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,15 +63,52 @@ def judge(
     discover, predict : as for :func:`~objectstates.discovery.replication.replicate`.
     """
     evidence = gather(corpus, found, discover, predict, seed=seed)
-    chances = chances_of(evidence, len(corpus))
-    chances[_stated(found), 0] = 1.0
-    return replace(found, confidences=chances, verdict=conclude(chances, evidence))
+    of_changes = []
+    for k, each in enumerate(evidence):
+        chances = chances_of(each, len(corpus))
+        chances[_stated(found, k), 0] = 1.0
+        if found.n_actions > 1:
+            chances[found.actions.chunk[:, k] < 0] = np.nan  # a clip may lack the action
+        of_changes.append(chances)
+    return replace(
+        found,
+        confidences=of_chain(of_changes),
+        verdict=conclude_chain(of_changes, evidence),
+    )
 
 
-def _stated(found: Result) -> Array:
-    """(N,) clips in which a person stated the time of the action."""
-    clips = {row.clip for row in found.corrections if row.kind in ("action", "confirm")}
+def _stated(found: Result, k: int) -> Array:
+    """(N,) clips in which a person stated the time of action k, from 0."""
+    clips = {
+        row.clip
+        for row in found.corrections
+        if row.kind in ("action", "confirm") and found.names.action_number(row.value) == k + 1
+    }
     return np.array([clip in clips for clip in found.clips], bool)
+
+
+def of_chain(of_changes: Sequence[Array]) -> Array:
+    """(N, 2 K - 1) chances of K - 1 actions, then K states, from those (N, 3) of each change.
+
+    A state between two actions is right only if it is in both changes.
+    """
+    before = np.stack([chances[:, 1] for chances in of_changes], axis=1)
+    after = np.stack([chances[:, 2] for chances in of_changes], axis=1)
+    states = np.concatenate([before, after[:, -1:]], axis=1)
+    states[:, 1:] = np.fmin(states[:, 1:], after)
+    actions = np.stack([chances[:, 0] for chances in of_changes], axis=1)
+    return np.concatenate([actions, states], axis=1)
+
+
+def conclude_chain(of_changes: Sequence[Array], evidence: Sequence[Evidence]) -> Verdict:
+    """The verdict on a chain: that on its weakest change, which is named."""
+    verdicts = [conclude(*each) for each in zip(of_changes, evidence, strict=True)]
+    if len(verdicts) == 1:
+        return verdicts[0]
+    expected = [min(verdict.expected.values(), default=0.0) for verdict in verdicts]
+    weakest = int(np.argmin(expected))
+    verdict = verdicts[weakest]
+    return replace(verdict, why=f"Change {weakest + 1} of {len(verdicts)}: {verdict.why}")
 
 
 def judge_by_sample(found: Result, sample: Array, judged: Result) -> Result:

@@ -12,8 +12,15 @@ import numpy as np
 
 from objectstates.base.jit import compiled_exactly
 from objectstates.solver.distortion import action_distortion, state_distortion
-from objectstates.solver.oracle import TIE, Floats, Ints, Labels, tie_of
-from objectstates.solver.problem import Iterate, Side, block_gap, block_gradient, inner_product
+from objectstates.solver.oracle import TIE, Floats, Ints, Labels, tie_with_absence
+from objectstates.solver.problem import (
+    Iterate,
+    Side,
+    block_gap,
+    block_gradient,
+    mark_missing,
+    price_of,
+)
 
 STEPS_PER_BLOCK = 3  # on one side of a clip, before going on to the next
 
@@ -76,72 +83,126 @@ def _block_steps(
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
     if lo == hi:
         return 0.0
-    n_rows, n_states = side.normaliser / 2, side.constraints.linear.shape[1]
+    n_rows, n_states, classes = side.normaliser / 2, len(side.classes), side.classes
+    n_classes, absent = at.factor_sums.shape[0], side.constraints.absent
     block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(hi - lo, hi - lo)
-    labels = at.labels[lo:hi]
+    labels, missing = at.labels[lo:hi], at.missing[n]
     gradient = block_gradient(side, at.labels, at.factor_sums, n, coupling, distorted)
     target, source = np.empty(hi - lo, np.int8), np.zeros(hi - lo, np.int8)
-    bent = np.empty((n_states, hi - lo))  # A_nn times the direction, (K, m)
-    product = np.zeros((n_states, hi - lo))  # A_nn Y_n; pairwise steps do not need it
+    lacks = np.zeros((2, n_states))  # what target and source lack
+    bent = np.empty((n_classes, hi - lo))  # A_nn times the direction, (C, m)
+    product = np.zeros((n_classes, hi - lo))  # A_nn Y_n; pairwise steps do not need it
     if not pairwise:
-        _add_product(product, block, labels)
-    entry_gap, tie = 0.0, tie_of(gradient)
+        _add_product(product, block, labels, classes)
+    entry_gap, tie = 0.0, tie_with_absence(gradient, absent)
     kept, moved = 1.0, np.zeros((hi - lo, n_states))  # labels = kept * labels at entry + moved
     for step in range(STEPS_PER_BLOCK):
-        gap = block_gap(side.constraints, n, gradient, labels, target)
+        gap = block_gap(side.constraints, n, gradient, labels, missing, target)
         if step == 0:
             entry_gap = gap
         if gap <= tie:
             break
+        mark_missing(absent, target, lacks[0])
         if pairwise:  # from the worst vertex to the oracle's
-            worst = _worst_vertex(at, n, lo, hi, gradient, tie)
+            worst = _worst_vertex(at, n, lo, hi, gradient, absent, tie)
             source[:] = at.vertices[lo:hi, worst]
+            mark_missing(absent, source, lacks[1])
             slope, limit = _along(gradient.T, target, source), at.weights[n, worst]
+            slope += price_of(absent, lacks[0] - lacks[1])
             bent[:] = 0.0
         else:  # from the labels to the oracle's vertex
             worst, slope, limit = -1, -gap, 1.0
             bent[:] = -product
-        _add_rows(bent, block, target, source)
-        curvature = _along(bent, target, source)
+        _add_rows(bent, block, target, source, classes)
+        curvature = _along_classes(bent, target, source, classes)
         if not pairwise:
-            curvature -= inner_product(bent.T, labels)
+            curvature -= _product_with(bent, labels, classes)
         size = exact_step(slope, curvature / n_rows, limit)
         shrink = 1.0 if pairwise else 1.0 - size
         kept *= shrink
         _move(labels, shrink, size, target, source)
         _move(moved, shrink, size, target, source)
         for k in range(n_states):
+            missing[k] = max(shrink * missing[k] + size * (lacks[0, k] - lacks[1, k]), 0.0)
             for i in range(hi - lo):
                 labels[i, k] = max(labels[i, k], 0.0)  # negative by rounding errors only
-                gradient[i, k] += size / n_rows * bent[k, i]
-                product[k, i] += size * bent[k, i]
+                gradient[i, k] += size / n_rows * bent[classes[k], i]
+        for c in range(n_classes):
+            for i in range(hi - lo):
+                product[c, i] += size * bent[c, i]
         reweigh(at, n, lo, hi, shrink, worst, target, size)
-    _update_sums(side, at, n, lo, kept, moved)
+    _update_sums(side, at, n, lo, kept, _merged(moved, classes))
     return entry_gap
 
 
 @compiled_exactly
-def _add_product(product: Floats, block: Floats, labels: Floats) -> None:
-    """Add the symmetric block times labels (m, K) to product (K, m)."""
+def _add_product(product: Floats, block: Floats, labels: Floats, classes: Ints) -> None:
+    """Add the symmetric block times labels (m, K) to product (C, m)."""
     for i in range(labels.shape[0]):
         for k in range(labels.shape[1]):
-            weight = labels[i, k]
+            weight, c = labels[i, k], classes[k]
             if weight != 0.0:
                 for j in range(len(block)):
-                    product[k, j] += weight * block[i, j]
+                    product[c, j] += weight * block[i, j]
 
 
 @compiled_exactly
-def _add_rows(product: Floats, block: Floats, target: Labels, source: Labels) -> None:
-    """Add the block times (target - source), two labellings (m,), to product (K, m)."""
+def _add_rows(
+    product: Floats, block: Floats, target: Labels, source: Labels, classes: Ints
+) -> None:
+    """Add the block times (target - source), two labellings (m,), to product (C, m)."""
     for i in range(len(target)):
-        if target[i] != source[i]:
-            if target[i] > 0:
+        to, of = _class_of(target[i], classes), _class_of(source[i], classes)
+        if to != of:
+            if to >= 0:
                 for j in range(len(block)):
-                    product[target[i] - 1, j] += block[i, j]
-            if source[i] > 0:
+                    product[to, j] += block[i, j]
+            if of >= 0:
                 for j in range(len(block)):
-                    product[source[i] - 1, j] -= block[i, j]
+                    product[of, j] -= block[i, j]
+
+
+@compiled_exactly
+def _class_of(label: int, classes: Ints) -> int:
+    """The column of a label's state, -1 for none."""
+    return classes[label - 1] if label > 0 else -1
+
+
+@compiled_exactly
+def _along_classes(bent: Floats, target: Labels, source: Labels, classes: Ints) -> float:
+    """<bent (C, m), target - source>, as :func:`_along`."""
+    total = 0.0
+    for i in range(len(target)):
+        to, of = _class_of(target[i], classes), _class_of(source[i], classes)
+        if to != of:
+            if to >= 0:
+                total += bent[to, i]
+            if of >= 0:
+                total -= bent[of, i]
+    return total
+
+
+@compiled_exactly
+def _product_with(bent: Floats, labels: Floats, classes: Ints) -> float:
+    """<bent (C, m), labels (m, K)>."""
+    total = 0.0
+    for i in range(labels.shape[0]):
+        for k in range(labels.shape[1]):
+            if labels[i, k] != 0.0:
+                total += bent[classes[k], i] * labels[i, k]
+    return total
+
+
+@compiled_exactly
+def _merged(moved: Floats, classes: Ints) -> Floats:
+    """(m, K) as (m, C), as ``problem.merge_alike``."""
+    n_classes = classes.max() + 1
+    if n_classes == len(classes):
+        return moved
+    merged = np.zeros((len(moved), n_classes))
+    for k in range(len(classes)):
+        merged[:, classes[k]] += moved[:, k]
+    return merged
 
 
 @compiled_exactly
@@ -173,15 +234,29 @@ def _move(labels: Floats, shrink: float, size: float, target: Labels, source: La
 
 
 @compiled_exactly
-def _worst_vertex(at: Iterate, n: int, lo: int, hi: int, gradient: Floats, tie: float) -> int:
-    """The vertex of largest <gradient, vertex> in clip n's combination, the first of those that
-    differ by at most ``tie``; K is 1 or 2."""
-    costs = np.zeros(at.counts[n])
-    for i in range(hi - lo):
-        first, second = gradient[i, 0], gradient[i, -1]
+def _worst_vertex(
+    at: Iterate, n: int, lo: int, hi: int, gradient: Floats, absent: Floats, tie: float
+) -> int:
+    """The vertex of largest <gradient, vertex> in clip n's combination, absence included, the first
+    of those that differ by at most ``tie``."""
+    costs, n_states = np.zeros(at.counts[n]), gradient.shape[1]
+    if n_states <= 2:  # two labels are compared faster than looked up
+        for i in range(hi - lo):
+            first, second = gradient[i, 0], gradient[i, -1]
+            for q in range(len(costs)):
+                label = at.vertices[lo + i, q]
+                costs[q] += first if label == 1 else (second if label == 2 else 0.0)
+    else:
+        of_label = np.zeros(n_states + 1)
+        for i in range(hi - lo):
+            of_label[1:] = gradient[i]
+            for q in range(len(costs)):
+                costs[q] += of_label[at.vertices[lo + i, q]]
+    if absent.min() < np.inf:
+        lacks = np.empty(n_states)
         for q in range(len(costs)):
-            label = at.vertices[lo + i, q]
-            costs[q] += first if label == 1 else (second if label == 2 else 0.0)
+            mark_missing(absent, at.vertices[lo:hi, q], lacks)
+            costs[q] += price_of(absent, lacks)
     return int(np.argmax(costs >= costs.max() - tie))
 
 
@@ -240,7 +315,7 @@ def reweigh(
 
 @compiled_exactly
 def _update_sums(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
-    """Update the sums of label times factor row for labels = kept * earlier labels + moved."""
+    """Update the sums of label times factor row for labels = kept * earlier labels + moved (m, C)."""
     clip_sums, factor_sums, rows = at.clip_sums[n], at.factor_sums, side.rows
     for k in range(moved.shape[1]):
         change = (kept - 1.0) * clip_sums[k]

@@ -65,9 +65,10 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class Rounding:
-    """Integer labels (T,) of 0/1 and (M,) of 0/1/2, and the scores (T, 1), (M, 2) behind them.
+    """Integer labels (T,) of 0..K-1 and (M,) of 0..K, and the scores (T, K - 1), (M, K) behind them.
 
     classifiers : computes the classifiers (W, b) that gave the scores, of the sides that have rows.
+        States that look alike have the same column.
     """
 
     action: Labels

@@ -90,20 +90,23 @@ def states_around(
     action_time: Floats,
     action_span: Floats,
 ) -> Labels:
-    """The best labels (M,) of the states, before and after a given action.
+    """The best labels (M,) of the states, before and after given actions.
 
-    worth : (M, 2) scores of the labels, on the scale of ``ABOVE``.
+    worth : (M, K) scores of the labels, on the scale of ``ABOVE``.
     start, end : (M,) of the rows.
-    action_time, action_span : (N,) and (N, 2), in the same seconds.
+    action_time, action_span : (N, K - 1) and (N, K - 1, 2), in the same seconds; NaN for an action
+        that a clip lacks, and with it the state after.
     """
-    action_time, action_span = action_time[:, 0], action_span[:, 0]
-    counts = np.diff(constraints.offsets)
-    time = np.repeat(action_time, counts)
-    span = np.repeat(action_span, counts, axis=0)
-    overlap = np.minimum(end, span[:, 1]) - np.maximum(start, span[:, 0])
-    worth = worth - np.clip(overlap / (end - start) / HALF, 0, 1)[:, None]
-    worth[:, 0] -= WRONG_SIDE * (constraints.times > time)
-    worth[:, 1] -= WRONG_SIDE * (constraints.times < time)
+    counts, worth = np.diff(constraints.offsets), worth.copy()
+    for k in range(action_time.shape[1]):
+        time = np.repeat(action_time[:, k], counts)
+        span = np.repeat(action_span[:, k], counts, axis=0)
+        overlap = np.minimum(end, span[:, 1]) - np.maximum(start, span[:, 0])
+        lost = np.nan_to_num(np.clip(overlap / (end - start) / HALF, 0, 1))
+        worth -= lost[:, None]
+        worth[:, : k + 1] -= WRONG_SIDE * (constraints.times > time)[:, None]
+        worth[:, k + 1 :] -= WRONG_SIDE * (constraints.times < time)[:, None]
+        worth[np.isnan(time), k + 1] = -np.inf
     return states_alone(constraints, worth)
 
 

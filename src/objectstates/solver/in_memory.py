@@ -21,8 +21,10 @@ from objectstates.solver.problem import (
     Terms,
     classifier_scores,
     duality_gap,
+    merge_alike,
     one_hot,
     refresh,
+    repeat_alike,
     vertex,
 )
 from objectstates.solver.rounding import joint_rounding
@@ -37,7 +39,7 @@ Classifier = Callable[[SideName, Floats, Floats], tuple[Floats, Floats]]
 class SidePoint(NamedTuple):
     """One side of a solution, and the constraints it was found under.
 
-    labels, vertices, weights, counts : as in `Iterate`.
+    labels, vertices, weights, counts, missing : as in `Iterate`.
     """
 
     constraints: Constraints
@@ -45,6 +47,7 @@ class SidePoint(NamedTuple):
     vertices: Labels
     weights: Floats
     counts: Ints
+    missing: Floats
 
     def of_clips(self, clips: Ints, offsets: Ints) -> SidePoint:
         """The clips with these numbers, -1 for one without a solution, which becomes NaN.
@@ -56,6 +59,7 @@ class SidePoint(NamedTuple):
         vertices = np.zeros((n_rows, capacity), np.int8)
         linear = np.full((n_rows, n_states), np.nan)
         weights, counts = np.zeros((len(clips), capacity)), np.ones(len(clips), np.int64)
+        missing = np.zeros((len(clips), n_states))
         for n, old in enumerate(clips):
             if old >= 0:
                 mine = slice(offsets[n], offsets[n + 1])
@@ -63,11 +67,14 @@ class SidePoint(NamedTuple):
                 labels[mine], vertices[mine] = self.labels[rows], self.vertices[rows]
                 linear[mine] = self.constraints.linear[rows]
                 weights[n], counts[n] = self.weights[old], self.counts[old]
+                missing[n] = self.missing[old]
         constraints = self.constraints._replace(offsets=offsets, linear=linear)
-        return SidePoint(constraints, labels, vertices, weights, counts)
+        return SidePoint(constraints, labels, vertices, weights, counts, missing)
 
     def changed(self, side: Side) -> npt.NDArray[np.bool_]:
         """(N,) which clips have other constraints in ``side``, or no solution."""
+        if not np.array_equal(side.constraints.absent, self.constraints.absent):
+            return np.ones(len(self.counts), np.bool_)
         rows = (side.constraints.linear != self.constraints.linear).any(axis=1)  # NaN is unequal
         owner = np.repeat(np.arange(len(self.counts)), np.diff(side.constraints.offsets))
         return np.bincount(owner[rows], minlength=len(self.counts)) > 0
@@ -79,11 +86,13 @@ class SidePoint(NamedTuple):
             vertices=self.vertices.copy(),
             weights=self.weights.copy(),
             counts=self.counts.copy(),
+            missing=self.missing.copy(),
         )
         at.counts[changed] = 1
         at.weights[changed, 0] = 1.0
         rows = np.repeat(changed, np.diff(side.constraints.offsets))
         at.labels[rows], at.vertices[rows, 0] = fresh.labels[rows], fresh.vertices[rows, 0]
+        at.missing[changed] = fresh.missing[changed]
         refresh(side, at)
         return at
 
@@ -105,8 +114,8 @@ class InMemoryProblem:
     """A joint problem with a current point, ``action`` and ``state``.
 
     classifier : computes classifiers from labels, where the features are at hand.
-    begin_at : the solution of a problem with the same rows and other constraints. Clips whose
-        constraints are the same start there, the others at random labels.
+    begin_at : the solution of a problem with the same rows and states, and other constraints. Clips
+        whose constraints are the same start there, the others at random labels.
     """
 
     def __init__(
@@ -176,16 +185,30 @@ class InMemoryProblem:
 
         def classifiers() -> dict[SideName, tuple[Floats, Floats]]:
             sides = zip(SIDES, relaxed, scores, strict=True)
-            return {name: self._classifier(name, y, y - s) for name, y, s in sides if len(y)}
+            return {name: self._learned(name, y, s) for name, y, s in sides if len(y)}
 
         return Rounding(*labels, *scores, classifiers)
+
+    def _learned(self, name: SideName, y: Floats, scores: Floats) -> tuple[Floats, Floats]:
+        """(W, b), (d, K) and (K,), of relaxed labels (M, K) and the scores (M, K) they imply."""
+        classes = self._classes(name)
+        firsts = np.unique(classes, return_index=True)[1]  # one state of each look
+        merged = merge_alike(y, classes)
+        own = scores if len(firsts) == len(classes) else scores[:, firsts]
+        weights, bias = self._classifier(name, merged, merged - own)
+        return repeat_alike(weights, classes), repeat_alike(bias, classes)
+
+    def _classes(self, name: SideName) -> Ints:
+        return self.joint.action.classes if name == "action" else self.joint.state.classes
 
     def point(self) -> Point:
         """The current point; its arrays are not copied."""
         sides = ((self.joint.action, self.action), (self.joint.state, self.state))
         return Point(
             *(
-                SidePoint(side.constraints, at.labels, at.vertices, at.weights, at.counts)
+                SidePoint(
+                    side.constraints, at.labels, at.vertices, at.weights, at.counts, at.missing
+                )
                 for side, at in sides
             )
         )
@@ -195,9 +218,14 @@ class InMemoryProblem:
 
     def learn(self, side: SideName, labels: Labels) -> Learned:
         of: Side = getattr(self.joint, side)
-        y = one_hot(labels, of.constraints.n_states)
+        y = merge_alike(one_hot(labels, of.constraints.n_states), of.classes)
         scores, residual = held_out_scores(of, y)
-        return Learned(scores, lambda: self._classifier(side, y, residual))
+
+        def classifier() -> tuple[Floats, Floats]:
+            weights, bias = self._classifier(side, y, residual)
+            return repeat_alike(weights, of.classes), repeat_alike(bias, of.classes)
+
+        return Learned(repeat_alike(scores, of.classes), classifier)
 
 
 def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:
@@ -209,25 +237,35 @@ def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:
     targets = [np.empty(len(at.labels), np.int8) for at in (action, state)]
     gap = duality_gap(
         problem.action, problem.state, coupling,
-        action.labels, state.labels, action.factor_sums, state.factor_sums, *targets,
+        action.labels, state.labels, action.factor_sums, state.factor_sums,
+        action.missing, state.missing, *targets,
     )  # fmt: skip
     z_target, y_target = vertex(problem.action, targets[0]), vertex(problem.state, targets[1])
     z, y = z_target.labels - action.labels, y_target.labels - state.labels
     constraints = problem.action.constraints, problem.state.constraints
     curvature = (
-        _curvature(problem.action, z, z_target.factor_sums - action.factor_sums)
-        + _curvature(problem.state, y, y_target.factor_sums - state.factor_sums)
+        _curvature(
+            problem.action,
+            merge_alike(z, problem.action.classes),
+            z_target.factor_sums - action.factor_sums,
+        )
+        + _curvature(
+            problem.state,
+            merge_alike(y, problem.state.classes),
+            y_target.factor_sums - state.factor_sums,
+        )
         + 2 * coupling * distortion(*constraints, z, y)
     )
     step = exact_step(-gap, curvature, 1.0)
     for iterate, target in ((action, z_target), (state, y_target)):
         for k in range(3):  # labels and running sums, in place
             iterate[k][...] += step * (target[k] - iterate[k])
+        iterate.missing[...] += step * (target.missing - iterate.missing)
     return gap
 
 
 def _curvature(side: Side, direction: Floats, factor_sums: Floats) -> float:
-    """D' A D / M of a direction D (M, K), given its F'D."""
+    """D' A D / M of a direction D (M, C), given its F'D."""
     if side.dense:
         product = float(np.vdot(direction.T, factor_sums))
     else:

@@ -4,7 +4,8 @@ A labelling gives every row of a clip (a tracklet, or a chunk) a state 1..K or n
 
 * no two labelled rows overlap in time,
 * every row of state k lies before every row of state k + 1,
-* every state is used: at least once, or exactly once.
+* every state is used: at least once, or exactly once; one that a clip may lack can be absent
+  instead, at a price.
 
 The paper finds the cheapest labelling as a path through a matrix with memory rows (Appendix C).
 Here the rows are sorted by end time, ``before[j]`` counts those that end no later than the j-th
@@ -14,7 +15,8 @@ starts, and with V_0 = 0
 
 is the cheapest way to have used the states 1..k among the first j rows: the same set, exact for any
 overlap and any size of costs, in O(m K) after the sort. For "exactly one" the second V_k is left
-out; with K = 1 that is the salient action. A forbidden entry has an infinite cost.
+out; that is how actions are found, with K = 1 the salient one. A forbidden entry has an infinite
+cost. A state that may be absent adds V_{k-1}[j] + absent_k to the minimum.
 """
 
 from __future__ import annotations
@@ -25,13 +27,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.errors import SettingError
 from objectstates.base.jit import compiled_exactly
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.int8]
 
-_SKIP, _FIRST, _AGAIN = 0, 1, 2  # decision at a row: unlabelled, first of its state, a further one
+# Decision at a row: unlabelled, first of its state, a further one; or the state is absent.
+_SKIP, _FIRST, _AGAIN, _ABSENT = 0, 1, 2, 3
 TIE = 1e-9
 """Costs that differ by less than this share of the largest cost are equal. After an exact line
 search the labellings of a clip's combination do cost the same, and which of them is cheaper is then
@@ -48,6 +52,7 @@ class Constraints(NamedTuple):
     exactly_one : every state is used exactly once per clip, instead of at least once.
     linear : (M, K) cost of each label beside the clustering cost; infinite where it is forbidden.
     times : (M,) the instant that represents each row in the distortion, in seconds.
+    absent : (K,) cost of a clip that lacks the state; infinite where every clip has it.
     """
 
     offsets: Ints
@@ -56,6 +61,7 @@ class Constraints(NamedTuple):
     exactly_one: bool
     linear: Floats
     times: Floats
+    absent: Floats
 
     @property
     def n_clips(self) -> int:
@@ -69,6 +75,11 @@ class Constraints(NamedTuple):
     def n_states(self) -> int:
         return int(self.linear.shape[1])
 
+    @property
+    def optional(self) -> bool:
+        """Whether a clip may lack a state."""
+        return bool(np.isfinite(self.absent).any())
+
     def clips(self, first: int, last: int) -> Constraints:
         """Those of the clips first to last alone, as views."""
         lo, hi = int(self.offsets[first]), int(self.offsets[last])
@@ -79,6 +90,7 @@ class Constraints(NamedTuple):
             self.exactly_one,
             self.linear[lo:hi],
             self.times[lo:hi],
+            self.absent,
         )
 
 
@@ -92,7 +104,10 @@ def ordered_states(
     exactly_one: bool = False,
     absent: Floats | None = None,
 ) -> Constraints:
-    """Ordered states on half-open intervals ``[start, end)``; equal times do not overlap."""
+    """Ordered states on half-open intervals ``[start, end)``; equal times do not overlap.
+
+    absent : (K,) as in `Constraints`; by default every clip has all states.
+    """
     order = np.empty(len(start), np.int64)
     before = np.empty(len(start), np.int64)
     for lo, hi in pairwise(offsets):
@@ -102,15 +117,44 @@ def ordered_states(
     if times is None:
         times = (start + end) / 2
     return Constraints(
-        offsets.astype(np.int64), order, before, exactly_one, _real(linear), _real(times)
+        offsets.astype(np.int64),
+        order,
+        before,
+        exactly_one,
+        _real(linear),
+        _real(times),
+        _prices(absent, linear),
     )
 
 
-def one_row(offsets: Ints, *, linear: Floats, times: Floats) -> Constraints:
-    """Exactly one row per clip (the salient action); overlap does not matter then."""
+def one_row(
+    offsets: Ints, *, linear: Floats, times: Floats, absent: Floats | None = None
+) -> Constraints:
+    """Exactly one row per clip (the salient action); overlap does not matter then.
+
+    absent : (1,) as in `Constraints`; by default every clip has an action.
+    """
     order = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
     before = np.zeros(offsets[-1], np.int64)
-    return Constraints(offsets.astype(np.int64), order, before, True, _real(linear), _real(times))
+    return Constraints(
+        offsets.astype(np.int64),
+        order,
+        before,
+        True,
+        _real(linear),
+        _real(times),
+        _prices(absent, linear),
+    )
+
+
+def _prices(absent: Floats | None, linear: Floats) -> Floats:
+    """Of absence, (K,), never negative; infinite by default."""
+    prices = np.full(linear.shape[1], np.inf) if absent is None else _real(absent)
+    if prices.shape != linear.shape[1:] or not (prices >= 0).all():
+        raise SettingError(
+            f"`absent` must be one price of at least 0 for each of {linear.shape[1]} columns"
+        )
+    return prices
 
 
 def _real(values: Floats) -> Floats:
@@ -138,19 +182,29 @@ def tie_of(costs: Floats) -> float:
 
 
 @compiled_exactly
+def tie_with_absence(costs: Floats, absent: Floats) -> float:
+    """:func:`tie_of` costs (m, K) and of the finite prices of absence (K,)."""
+    return max(tie_of(costs), tie_of(absent.reshape(1, len(absent))))
+
+
+@compiled_exactly
 def cheapest_labels(
-    costs: Floats, order: Ints, before: Ints, exactly_one: bool, labels: Labels
+    costs: Floats, order: Ints, before: Ints, exactly_one: bool, absent: Floats, labels: Labels
 ) -> float:
     """Write the labelling of least total cost into ``labels``; return that cost.
 
-    ``costs`` is (m, K). When no labelling is possible the cost is infinite and the labels are 0.
-    Of equally cheap labellings (see ``TIE``) the one with fewer, earlier rows is taken.
+    ``costs`` is (m, K), ``absent`` (K,). When no labelling is possible the cost is infinite and the
+    labels are 0. Of equally cheap labellings (see ``TIE``) the one with fewer, earlier rows is
+    taken.
     """
     m, n_states = costs.shape
-    tie = tie_of(costs)
+    tie = tie_with_absence(costs, absent)
     value = np.full((n_states + 1, m + 1), np.inf)
     value[0] = 0.0
     move = np.zeros((n_states + 1, m + 1), np.int8)
+    for k in range(1, n_states + 1):
+        value[k, 0] = value[k - 1, 0] + absent[k - 1]
+        move[k, 0] = _ABSENT
     for j in range(1, m + 1):
         row, p = order[j - 1], before[j - 1]
         for k in range(1, n_states + 1):
@@ -160,6 +214,11 @@ def cheapest_labels(
             if not exactly_one:
                 base = min(base, value[k, p])
             taken, skipped = base + costs[row, k - 1], value[k, j - 1]
+            if absent[k - 1] != np.inf:
+                lacking = value[k - 1, j] + absent[k - 1]
+                if lacking < skipped - tie:
+                    move[k, j] = _ABSENT
+                skipped = min(skipped, lacking)
             if taken < skipped - tie:
                 move[k, j] = kind
             value[k, j] = min(taken, skipped)
@@ -170,6 +229,9 @@ def cheapest_labels(
     while k > 0:
         if move[k, j] == _SKIP:
             j -= 1
+            continue
+        if move[k, j] == _ABSENT:
+            k -= 1
             continue
         labels[order[j - 1]] = k
         earlier_state = move[k, j] == _FIRST
@@ -203,6 +265,7 @@ def _label_clips(costs: Floats, constraints: Constraints, labels: Labels) -> Flo
             constraints.order[lo:hi],
             constraints.before[lo:hi],
             constraints.exactly_one,
+            constraints.absent,
             labels[lo:hi],
         )
     return values

@@ -2,10 +2,14 @@
 
     h(Z, Y) = f(Z) + g(Y) + <linear, (Z, Y)> + nu/T sum_n d(Z_n, Y_n)
 
-over the convex hull of the labellings of every clip. Z (action: T chunks, K = 1, exactly one per
-clip) and Y (states: M tracklets, K = 2) are two :class:`Side` objects. f and g are the costs of
-``cost.py``, d is that of ``distortion.py``. A side without rows is absent: that is how states or
+over the convex hull of the labellings of every clip. Z (T chunks, K - 1 actions in order, exactly
+one chunk each) and Y (M tracklets, K states) are two :class:`Side` objects. f and g are the costs
+of ``cost.py``, d is that of ``distortion.py``. A side without rows is absent: that is how states or
 actions are discovered alone.
+
+A state that a clip may lack has a price, which is one more linear cost: of the weight, in a clip's
+convex combination, of the labellings that lack it (``Iterate.missing``). States that look alike
+(``Side.classes``) share one classifier: their labels are added before the clustering cost.
 
 Objective, gradient and duality gap are defined here, once, for rows in memory and on disk. To
 change what a label costs, change the dense definition in ``reference.py`` first, then ``cost.py``
@@ -21,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.errors import SettingError
 from objectstates.base.jit import compiled_exactly, compiled_into_callers
 from objectstates.solver.cost import ClusteringCost, normaliser
 from objectstates.solver.distortion import action_distortion, distortion, state_distortion
@@ -76,6 +81,8 @@ class Side(NamedTuple):
         ``block_offsets[n]``.
     normaliser : 2M, by which the cost is divided. M counts the rows of all clips, of which this
         side may hold a part (``scale/disk_shard.py``).
+    classes : (K,) the column of the clustering cost of each state, in order of first use: 0, 1, 0
+        where the last state looks like the first. C columns in all.
     """
 
     constraints: Constraints
@@ -84,16 +91,18 @@ class Side(NamedTuple):
     blocks: Floats
     block_offsets: Ints
     normaliser: float
+    classes: Ints
 
 
 class Iterate(NamedTuple):
     """A point of one side's feasible set, with running sums for cheap steps. Mutable arrays.
 
     labels : (M, K) relaxed labels.
-    clip_sums : (N, K, r) per clip the sum of label times factor row.
-    factor_sums : (K, r) their sum, F'Y; when the factor is dense, (A Y)'.
+    clip_sums : (N, C, r) per clip the sum of label times factor row.
+    factor_sums : (C, r) their sum, F'Y; when the factor is dense, (A Y)'.
     vertices : (M, capacity) labellings; clip n's labels are the convex combination of its first
         ``counts[n]`` with ``weights[n]``, (N, capacity).
+    missing : (N, K) weight of the labellings that lack a state; 0 where all clips have it.
     """
 
     labels: Floats
@@ -102,6 +111,7 @@ class Iterate(NamedTuple):
     vertices: Labels
     weights: Floats
     counts: Ints
+    missing: Floats
 
 
 @dataclass(frozen=True)
@@ -129,11 +139,11 @@ class JointProblem:
 
     def integer_terms(self, action: Labels, state: Labels) -> Terms:
         """The objective of integer labels (T,) and (M,), at the cost of the labelled rows alone."""
-        z, y = one_hot(action, 1), one_hot(state, 2)
         sides = self.action.constraints, self.state.constraints
+        z, y = one_hot(action, sides[0].n_states), one_hot(state, sides[1].n_states)
         return Terms(
-            action=_integer_quadratic(self.action, action) + inner_product(sides[0].linear, z),
-            state=_integer_quadratic(self.state, state) + inner_product(sides[1].linear, y),
+            action=_integer_quadratic(self.action, action) + integer_linear(sides[0], action, z),
+            state=_integer_quadratic(self.state, state) + integer_linear(sides[1], state, y),
             joint=self.scales.coupling * distortion(*sides, z, y),
         )
 
@@ -142,12 +152,13 @@ class JointProblem:
         targets = (np.empty(len(at.labels), np.int8) for at in (action, state))
         return duality_gap(
             self.action, self.state, self.scales.coupling,
-            action.labels, state.labels, action.factor_sums, state.factor_sums, *targets,
+            action.labels, state.labels, action.factor_sums, state.factor_sums,
+            action.missing, state.missing, *targets,
         )  # fmt: skip
 
 
-def make_side(cost: ClusteringCost, constraints: Constraints) -> Side:
-    """Combine a factored cost and its constraints."""
+def make_side(cost: ClusteringCost, constraints: Constraints, classes: Ints | None = None) -> Side:
+    """Combine a factored cost and its constraints; by default no two states look alike."""
     starts = block_offsets(constraints)
     blocks = np.empty(starts[-1])
     for n, (lo, hi) in enumerate(pairwise(constraints.offsets)):
@@ -155,7 +166,39 @@ def make_side(cost: ClusteringCost, constraints: Constraints) -> Side:
         block = rows[:, lo:hi] if cost.dense else np.eye(hi - lo) - rows @ rows.T
         blocks[starts[n] : starts[n + 1]] = block.ravel()
     scale = float(normaliser(constraints.n_rows))
-    return Side(constraints, cost.rows, cost.dense, blocks, starts, scale)
+    classes = classes_of(constraints.n_states, classes)
+    return Side(constraints, cost.rows, cost.dense, blocks, starts, scale, classes)
+
+
+def classes_of(n_states: int, classes: Ints | None = None) -> Ints:
+    """(K,) those given, checked, or one for each state."""
+    if classes is None:
+        return np.arange(n_states)
+    numbers = [int(number) for number in classes]
+    if len(numbers) != n_states or list(dict.fromkeys(numbers)) != list(range(len(set(numbers)))):
+        raise SettingError(
+            f"`classes` must number the looks of {n_states} states in order of first use, "
+            f"as in 0, 1, 0, not {numbers}"
+        )
+    return np.array(numbers, np.int64)
+
+
+def merge_alike(labels: Floats, classes: Ints) -> Floats:
+    """(M, K) labels as (M, C): those of states that look alike are added."""
+    n_classes = int(classes.max(initial=-1)) + 1
+    if n_classes == labels.shape[1]:
+        return labels
+    merged = np.zeros((len(labels), n_classes))
+    for k, column in enumerate(classes):
+        merged[:, column] += labels[:, k]
+    return merged
+
+
+def repeat_alike(columns: Floats, classes: Ints) -> Floats:
+    """(..., C) scores or weights as (..., K): states that look alike have the same."""
+    if len(classes) == columns.shape[-1]:
+        return columns
+    return np.ascontiguousarray(columns[..., classes])
 
 
 def block_offsets(constraints: Constraints) -> Ints:
@@ -177,13 +220,15 @@ def one_hot(labels: Labels, n_states: int) -> Floats:
 def vertex(side: Side, labels: Labels) -> Iterate:
     """The iterate that is one labelling, (M,)."""
     n_clips, n_states = side.constraints.n_clips, side.constraints.n_states
+    n_classes = int(side.classes.max()) + 1
     iterate = Iterate(
         labels=one_hot(labels, n_states),
-        clip_sums=np.empty((n_clips, n_states, side.rows.shape[1])),
-        factor_sums=np.empty((n_states, side.rows.shape[1])),
+        clip_sums=np.empty((n_clips, n_classes, side.rows.shape[1])),
+        factor_sums=np.empty((n_classes, side.rows.shape[1])),
         vertices=labels[:, None].astype(np.int8),
         weights=np.ones((n_clips, 1)),
         counts=np.ones(n_clips, np.int64),
+        missing=missing_states(side.constraints, labels),
     )
     refresh(side, iterate)
     return iterate
@@ -191,21 +236,23 @@ def vertex(side: Side, labels: Labels) -> Iterate:
 
 def refresh(side: Side, iterate: Iterate) -> None:
     """Recompute the running sums from the labels, so that rounding errors do not accumulate."""
+    labels = merge_alike(iterate.labels, side.classes)
     for n, (lo, hi) in enumerate(pairwise(side.constraints.offsets)):
-        iterate.clip_sums[n] = iterate.labels[lo:hi].T @ side.rows[lo:hi]
+        iterate.clip_sums[n] = labels[lo:hi].T @ side.rows[lo:hi]
     np.sum(iterate.clip_sums, axis=0, out=iterate.factor_sums)
 
 
 def residual(side: Side, iterate: Iterate) -> Floats:
-    """A Y, (M, K): the labels minus the scores of the classifier they imply."""
+    """A Y, (M, C): the labels minus the scores of the classifier they imply."""
     if side.dense:
         return iterate.factor_sums.T.copy()
-    return iterate.labels - side.rows @ iterate.factor_sums.T
+    return merge_alike(iterate.labels, side.classes) - side.rows @ iterate.factor_sums.T
 
 
 def classifier_scores(side: Side, iterate: Iterate) -> Floats:
     """Scores X W + b, (M, K), of the classifier that the relaxed labels imply."""
-    return iterate.labels - residual(side, iterate)
+    scores = merge_alike(iterate.labels, side.classes) - residual(side, iterate)
+    return repeat_alike(scores, side.classes)
 
 
 # --- kernels: objective, gradient, gap -----------------------------------------------------------
@@ -232,13 +279,63 @@ def inner_product(costs: Floats, labels: Floats) -> float:
 
 
 @compiled_exactly
+def missing_states(constraints: Constraints, labels: Labels) -> Floats:
+    """(N, K) 1 where integer labels (M,) lack a state that a clip may lack, else 0."""
+    missing = np.zeros((len(constraints.offsets) - 1, len(constraints.absent)))
+    for n in range(len(missing)):
+        lo, hi = constraints.offsets[n], constraints.offsets[n + 1]
+        if lo < hi:
+            mark_missing(constraints.absent, labels[lo:hi], missing[n])
+    return missing
+
+
+@compiled_exactly
+def mark_missing(absent: Floats, labels: Labels, missing: Floats) -> None:
+    """The same of one clip, written into ``missing`` (K,)."""
+    for k in range(len(absent)):
+        missing[k] = 0.0 if absent[k] == np.inf else 1.0
+    for i in range(len(labels)):
+        if labels[i] > 0:
+            missing[labels[i] - 1] = 0.0
+
+
+@compiled_exactly
+def absence_cost(constraints: Constraints, missing: Floats) -> float:
+    """What clips pay for the states that they lack, of missing (N, K)."""
+    total = 0.0
+    for n in range(missing.shape[0]):
+        total += price_of(constraints.absent, missing[n])
+    return total
+
+
+@compiled_exactly
+def price_of(absent: Floats, missing: Floats) -> float:
+    """<absent, missing>, both (K,); a state that is not missing counts nothing."""
+    total = 0.0
+    for k in range(len(absent)):
+        if missing[k] != 0.0:
+            total += absent[k] * missing[k]
+    return total
+
+
+def integer_linear(constraints: Constraints, labels: Labels, hot: Floats) -> float:
+    """The linear costs of integer labels (M,), also given as a matrix (M, K)."""
+    missing = missing_states(constraints, labels)
+    return inner_product(constraints.linear, hot) + absence_cost(constraints, missing)
+
+
+@compiled_exactly
 def _terms(
     action: Side, state: Side, coupling: float, action_at: Iterate, state_at: Iterate
 ) -> tuple[float, float, float]:
     z, y = action_at.labels, state_at.labels
+    absent = (
+        absence_cost(action.constraints, action_at.missing),
+        absence_cost(state.constraints, state_at.missing),
+    )
     return (
-        _quadratic(action, action_at) + inner_product(action.constraints.linear, z),
-        _quadratic(state, state_at) + inner_product(state.constraints.linear, y),
+        _quadratic(action, action_at) + inner_product(action.constraints.linear, z) + absent[0],
+        _quadratic(state, state_at) + inner_product(state.constraints.linear, y) + absent[1],
         coupling * distortion(action.constraints, state.constraints, z, y),
     )
 
@@ -248,20 +345,33 @@ def _quadratic(side: Side, iterate: Iterate) -> float:
     """tr(Y' A Y) / 2M."""
     labels, sums = iterate.labels, iterate.factor_sums
     product = 0.0
-    for k in range(labels.shape[1]):
+    for c in range(sums.shape[0]):
         for i in range(labels.shape[0]):
-            product += labels[i, k] * (sums[k, i] if side.dense else labels[i, k])
+            label = label_of_class(labels[i], side.classes, c)
+            product += label * (sums[c, i] if side.dense else label)
         if not side.dense:
-            product -= dot(sums[k], sums[k])
+            product -= dot(sums[c], sums[c])
     return product / side.normaliser
+
+
+@compiled_into_callers
+def label_of_class(labels: Floats, classes: Ints, column: int) -> float:
+    """The sum of a row's labels (K,) of the states that have this column."""
+    total = 0.0
+    for k in range(len(classes)):
+        if classes[k] == column:
+            total += labels[k]
+    return total
 
 
 @compiled_exactly
 def _integer_quadratic(side: Side, labels: Labels) -> float:
     """tr(Y' A Y) / 2M of integer labels (M,)."""
     product = 0.0
-    for state in range(1, side.constraints.linear.shape[1] + 1):
-        chosen = np.flatnonzero(labels == state)
+    columns = np.full(len(side.classes) + 1, -1)  # of the labels 0..K
+    columns[1:] = side.classes
+    for c in range(side.classes.max() + 1):
+        chosen = np.flatnonzero(columns[labels] == c)
         if side.dense:
             for i in chosen:
                 for j in chosen:
@@ -289,10 +399,12 @@ def block_gradient(
     gradient = np.empty((hi - lo, n_states))
     for i in range(hi - lo):
         for k in range(n_states):
+            c = side.classes[k]
             if side.dense:
-                product = factor_sums[k, lo + i]
+                product = factor_sums[c, lo + i]
             else:
-                product = labels[lo + i, k] - dot(side.rows[lo + i], factor_sums[k])
+                label = label_of_class(labels[lo + i], side.classes, c)
+                product = label - dot(side.rows[lo + i], factor_sums[c])
             linear = side.constraints.linear[lo + i, k]
             gradient[i, k] = product / n_rows + linear + coupling * distorted[i, k]
     return gradient
@@ -300,16 +412,23 @@ def block_gradient(
 
 @compiled_exactly
 def block_gap(
-    constraints: Constraints, n: int, gradient: Floats, labels: Floats, target: Labels
+    constraints: Constraints,
+    n: int,
+    gradient: Floats,
+    labels: Floats,
+    missing: Floats,
+    target: Labels,
 ) -> float:
-    """max over clip n's labellings of <gradient, labels - labelling>.
+    """max over clip n's labellings of <gradient, labels - labelling>, absence (K,) included.
 
     The oracle's labelling, at which the maximum is attained, is written into ``target`` (m,).
     """
     lo, hi = constraints.offsets[n], constraints.offsets[n + 1]
     order, before = constraints.order[lo:hi], constraints.before[lo:hi]
-    here = inner_product(gradient, labels)
-    return here - cheapest_labels(gradient, order, before, constraints.exactly_one, target)
+    here = inner_product(gradient, labels) + price_of(constraints.absent, missing)
+    return here - cheapest_labels(
+        gradient, order, before, constraints.exactly_one, constraints.absent, target
+    )
 
 
 @compiled_exactly
@@ -321,6 +440,8 @@ def duality_gap(
     y: Floats,
     action_sums: Floats,
     state_sums: Floats,
+    z_missing: Floats,
+    y_missing: Floats,
     z_target: Labels,
     y_target: Labels,
 ) -> float:
@@ -328,9 +449,9 @@ def duality_gap(
     gap = 0.0
     for n in range(len(state.constraints.offsets) - 1):
         distorted = action_distortion(action.constraints, state.constraints, n, y)
-        gap += _side_gap(action, n, coupling, distorted, z, action_sums, z_target)
+        gap += _side_gap(action, n, coupling, distorted, z, action_sums, z_missing, z_target)
         distorted = state_distortion(action.constraints, state.constraints, n, z)
-        gap += _side_gap(state, n, coupling, distorted, y, state_sums, y_target)
+        gap += _side_gap(state, n, coupling, distorted, y, state_sums, y_missing, y_target)
     return gap
 
 
@@ -342,10 +463,11 @@ def _side_gap(
     distorted: Floats,
     labels: Floats,
     factor_sums: Floats,
+    missing: Floats,
     target: Labels,
 ) -> float:
     lo, hi = side.constraints.offsets[n], side.constraints.offsets[n + 1]
     if lo == hi:
         return 0.0
     gradient = block_gradient(side, labels, factor_sums, n, coupling, distorted)
-    return block_gap(side.constraints, n, gradient, labels[lo:hi], target[lo:hi])
+    return block_gap(side.constraints, n, gradient, labels[lo:hi], missing[n], target[lo:hi])

@@ -104,7 +104,7 @@ def test_release_is_read(tmp_path, variables, form):
     np.testing.assert_array_equal(corpus.chunks.time, mat["T_action"].ravel())
     assert corpus.tracklets.label.tolist() == [1, 0, 0, 2, 1, 0, 2]
     assert corpus.chunks.label.tolist() == [0, 1, 0, 0, 1]
-    assert corpus.chunks.allowed.tolist() == [True, False, True, True, True]
+    assert corpus.chunks.allowed[:, 0].tolist() == [True, False, True, True, True]
     assert corpus.tracklets.allowed[5].tolist() == [False, True]
     for n in range(2):
         start, end = variables["start"][n], variables["end"][n]

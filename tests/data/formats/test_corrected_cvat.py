@@ -85,7 +85,7 @@ def test_corrections_can_be_applied(result: Result, exported: Path):
     tree.write(exported)
     rows = read_corrections(exported)
     bounds = apply_corrections(result.corpus, rows).bounds
-    assert bounds[NAMES[0]].action == (0.4, 1.2)
+    assert bounds[NAMES[0]].actions == ((0.4, 1.2),)
 
 
 def test_without_actions_there_is_nothing_to_compare(result: Result, exported: Path):

@@ -14,7 +14,16 @@ from objectstates.base.jit import compiled_exactly
 from objectstates.solver.block_steps import STEPS_PER_BLOCK, reweigh, with_capacity
 from objectstates.solver.cost import normaliser
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
-from objectstates.solver.problem import Iterate, Side, block_offsets, dot, one_hot
+from objectstates.solver.problem import (
+    Iterate,
+    Side,
+    block_offsets,
+    classes_of,
+    dot,
+    merge_alike,
+    missing_states,
+    one_hot,
+)
 from objectstates.solver.scale.moments import FeatureRows, Whitening
 
 SINGLE_FROM = 4  # float32 factor rows from this many rows per feature on (docs/scale.md)
@@ -56,15 +65,19 @@ class RowFile:
 
 
 class ShardSide:
-    """One side of a shard's clips."""
+    """One side of a shard's clips; ``classes`` (K,) as in ``problem.Side``."""
 
-    def __init__(self, constraints: Constraints, features: FeatureRows) -> None:
+    def __init__(
+        self, constraints: Constraints, features: FeatureRows, classes: Ints | None = None
+    ) -> None:
         self.constraints, self.features = constraints, features
+        self.classes = classes_of(constraints.n_states, classes)
         self.block_offsets = block_offsets(constraints)
         self._files: list[RowFile] = []
-        self.n_states = constraints.n_states
+        self.n_states, self.n_classes = constraints.n_states, int(self.classes.max()) + 1
         self.width = 1 + features.shape[1]  # of factor rows; final once prepared
         self.labels = np.zeros(constraints.linear.shape)
+        self.missing = np.zeros((constraints.n_clips, constraints.n_states))
 
     def prepare(
         self, name: str, whitening: Whitening, folder: Path, batches: list[tuple[int, int]]
@@ -91,6 +104,7 @@ class ShardSide:
         self.labels = one_hot(labels, self.n_states)
         self.vertices = labels[:, None].astype(np.int8)
         self.weights, self.counts = np.ones((n_clips, 1)), np.ones(n_clips, np.int64)
+        self.missing = missing_states(self.constraints, labels)
 
     def buffers(self, batches: list[tuple[int, int]]) -> tuple[npt.NDArray[Any], Floats]:
         """Memory for the rows and the blocks of any one batch."""
@@ -108,6 +122,7 @@ class ShardSide:
             self.blocks.read(int(starts[first]), int(starts[last]), buffers[1]),
             starts[first : last + 1] - starts[first],
             self._normaliser,
+            self.classes,
         )
 
     def span(self, first: int, last: int) -> slice:
@@ -116,9 +131,9 @@ class ShardSide:
     def iterate(self, first: int, last: int, side: Side, factor_sums: Floats) -> Iterate:
         """The current point of the clips first to last, as views: steps on it change this side."""
         rows, clips = self.span(first, last), slice(first, last)
-        clip_sums = np.zeros((last - first, self.n_states, self.width))
+        clip_sums = np.zeros((last - first, self.n_classes, self.width))
         labels = self.labels[rows]
-        _add_clip_sums(side.rows, labels, side.constraints.offsets, clip_sums)
+        _add_clip_sums(side.rows, self.merged(labels), side.constraints.offsets, clip_sums)
         return Iterate(
             labels,
             clip_sums,
@@ -126,18 +141,31 @@ class ShardSide:
             self.vertices[rows],
             self.weights[clips],
             self.counts[clips],
+            self.missing[clips],
         )
+
+    def merged(self, labels: Floats) -> Floats:
+        """(M, K) labels as (M, C)."""
+        return merge_alike(labels, self.classes)
+
+    def one_hot(self, labels: Labels) -> Floats:
+        """Integer labels (M,) as (M, C)."""
+        return self.merged(one_hot(labels, self.n_states))
+
+    def zero_sums(self) -> Floats:
+        """F'Y of no labels, (C, 1 + r)."""
+        return np.zeros((self.n_classes, self.width))
 
     @property
     def point(self) -> Iterate:
         """The current point of all clips, without sums of factor rows."""
         sums = np.empty((0, 0, 0)), np.empty((0, 0))
-        return Iterate(self.labels, *sums, self.vertices, self.weights, self.counts)
+        return Iterate(self.labels, *sums, self.vertices, self.weights, self.counts, self.missing)
 
     @point.setter
     def point(self, at: Iterate) -> None:
         self.labels, self.vertices, self.weights = at.labels, at.vertices, at.weights
-        self.counts = at.counts
+        self.counts, self.missing = at.counts, at.missing
 
     def reserve_vertices(self, more: int = STEPS_PER_BLOCK) -> None:
         """Capacity for further vertices in each clip's combination; by default those of a pass."""
@@ -149,6 +177,7 @@ class ShardSide:
             self.point = earlier
             return
         self.labels = earlier.labels + step_size * (self.labels - earlier.labels)
+        self.missing = earlier.missing + step_size * (self.missing - earlier.missing)
         self.reserve_vertices(int(earlier.counts.max(initial=0)))
         blend(self.constraints.offsets, step_size, self.point, earlier)
 
@@ -158,14 +187,14 @@ class ShardSide:
 
 
 def scores(rows: npt.NDArray[Any], factor_sums: Floats) -> Floats:
-    """F (F'Y), (M, K), in float64 sums."""
+    """F (F'Y), (M, C), in float64 sums."""
     found = np.empty((len(rows), len(factor_sums)))
     _multiply(rows, factor_sums, found)
     return found
 
 
 def add_factor_sums(rows: npt.NDArray[Any], labels: Floats, factor_sums: Floats) -> None:
-    """Add F'Y of some rows to ``factor_sums`` (K, r)."""
+    """Add F'Y of some rows, labels (M, C), to ``factor_sums`` (C, r)."""
     _add_clip_sums(rows, labels, np.array([0, len(labels)]), factor_sums[None])
 
 
@@ -178,7 +207,7 @@ def _multiply(rows: Any, factor_sums: Floats, found: Floats) -> None:
 
 @compiled_exactly
 def _add_clip_sums(rows: Any, labels: Floats, offsets: Ints, clip_sums: Floats) -> None:
-    """Add to ``clip_sums`` (N, K, r) per clip the sum of label times factor row."""
+    """Add to ``clip_sums`` (N, C, r) per clip the sum of label times factor row."""
     for n in range(len(offsets) - 1):
         for i in range(offsets[n], offsets[n + 1]):
             for k in range(labels.shape[1]):

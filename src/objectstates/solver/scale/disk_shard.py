@@ -25,7 +25,14 @@ from objectstates.base.errors import SettingError
 from objectstates.solver.block_steps import sweep
 from objectstates.solver.held_out import scores_without_clip
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels, random_labels
-from objectstates.solver.problem import Scales, Side, duality_gap, one_hot
+from objectstates.solver.problem import (
+    Scales,
+    Side,
+    duality_gap,
+    missing_states,
+    one_hot,
+    repeat_alike,
+)
 from objectstates.solver.rounding import joint_rounding
 from objectstates.solver.scale.disk_rows import ShardSide, add_factor_sums, scores
 from objectstates.solver.scale.moments import FeatureRows, Moments, Whitening, measure
@@ -55,6 +62,7 @@ class Shard:
     action, state : the constraints of both sides of these clips alone, and their features.
     folder : made for its files; ``close`` removes it.
     single : there is no other shard, so that steps are never scaled, and need not be undone.
+    classes : (K,) which states look alike, as in ``problem.Side``.
     """
 
     def __init__(
@@ -65,8 +73,9 @@ class Shard:
         *,
         single: bool = True,
         batch_bytes: int = BATCH_BYTES,
+        classes: Ints | None = None,
     ) -> None:
-        self._action, self._state = ShardSide(*action), ShardSide(*state)
+        self._action, self._state = ShardSide(*action), ShardSide(*state, classes)
         self.folder, self._single = folder, single
         self._batch_bytes = batch_bytes
         self._batches = self._divide()
@@ -140,14 +149,21 @@ class Shard:
         """Move to the oracle's labelling of every clip: the end of a full Frank-Wolfe step."""
         self._save_point()
         z, y = np.zeros_like(self._action.labels), np.zeros_like(self._state.labels)
+        missing = {side: np.zeros_like(side.missing) for side in self._sides}
         own, gap = self._zero_sums(), 0.0
         for batch in self.read_batches():
             rows = self._rows(batch)
             more, targets = self._gap(batch, sums, scales)
             gap += more
-            z[rows[0]], y[rows[1]] = one_hot(targets[0], 1), one_hot(targets[1], 2)
+            for side, labels, target, part in zip(self._sides, (z, y), targets, rows, strict=True):
+                labels[part] = one_hot(target, side.n_states)
+                clips = slice(batch.first, batch.last)
+                some = side.constraints.clips(batch.first, batch.last)
+                missing[side][clips] = missing_states(some, target)
             self._add_sums(batch, z, y, own)
         self._action.labels, self._state.labels = z, y
+        for side in self._sides:
+            side.missing = missing[side]
         return PassResult(gap, own, self._polynomial(scales))
 
     def scale_step(self, step_size: float) -> None:
@@ -162,21 +178,21 @@ class Shard:
     def evaluate(self, sums: FactorSums, scales: Scales) -> ShardEvaluation:
         """The gap at this point, and its rounding, which :meth:`keep_rounding` keeps."""
         counts = len(self._action.labels), len(self._state.labels)
-        found = np.empty((counts[0], 1)), np.empty((counts[1], 2))
+        found = np.empty_like(self._action.labels), np.empty_like(self._state.labels)
         labels = np.empty(counts[0], np.int8), np.empty(counts[1], np.int8)
         rounded, gap = self._zero_sums(), 0.0
         for batch in self.read_batches():
             z, y = self._rows(batch)
             gap += self._gap(batch, sums, scales)[0]
-            found[0][z] = scores(batch.action.rows, sums.action)
-            found[1][y] = scores(batch.state.rows, sums.state)
+            found[0][z] = repeat_alike(scores(batch.action.rows, sums.action), batch.action.classes)
+            found[1][y] = repeat_alike(scores(batch.state.rows, sums.state), batch.state.classes)
             labels[0][z], labels[1][y] = joint_rounding(
                 batch.action.constraints, batch.state.constraints, found[0][z], found[1][y], scales
             )
-            add_factor_sums(batch.action.rows, one_hot(labels[0][z], 1), rounded.action)
-            add_factor_sums(batch.state.rows, one_hot(labels[1][y], 2), rounded.state)
+            add_factor_sums(batch.action.rows, self._action.one_hot(labels[0][z]), rounded.action)
+            add_factor_sums(batch.state.rows, self._state.one_hot(labels[1][y]), rounded.state)
         self._rounding = (*labels, *found)
-        here = self._terms(self._action.labels, self._state.labels)
+        here = self._terms(*((side.labels, side.missing) for side in self._sides))
         return ShardEvaluation(gap, here, self.integer_terms(*labels), rounded)
 
     def keep_rounding(self) -> None:
@@ -184,17 +200,22 @@ class Shard:
         self._kept = self._rounding
 
     def kept_rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
-        """The labels (T,) and (M,) that were kept, and the scores (T, 1), (M, 2) behind them."""
+        """The labels (T,) and (M,) that were kept, and the scores (T, K - 1), (M, K) behind them."""
         return self._kept
 
     def integer_terms(self, action: Labels, state: Labels) -> SeparableTerms:
         """The separable terms of integer labels (T,) and (M,)."""
-        return self._terms(one_hot(action, 1), one_hot(state, 2))
+        return self._terms(
+            *(
+                (one_hot(labels, side.n_states), missing_states(side.constraints, labels))
+                for side, labels in zip(self._sides, (action, state), strict=True)
+            )
+        )
 
     def factor_sums(self, name: SideName, labels: Labels) -> Floats:
-        """F'Y of integer labels of one side, (K, 1 + d)."""
+        """F'Y of integer labels of one side, (C, 1 + d)."""
         side = self._side(name)
-        y, sums = one_hot(labels, side.n_states), np.zeros((side.n_states, side.width))
+        y, sums = side.one_hot(labels), side.zero_sums()
         for rows, batch in self._read_side(side):
             add_factor_sums(batch.rows, y[rows], sums)
         return sums
@@ -205,12 +226,12 @@ class Shard:
         sums : F'Y of the integer labels of all clips of all shards.
         """
         side = self._side(name)
-        y = one_hot(labels, side.n_states)
+        y = side.one_hot(labels)
         found = np.empty_like(y)
         for rows, batch in self._read_side(side):
             residual = y[rows] - scores(batch.rows, sums)
             found[rows] = scores_without_clip(batch, y[rows], residual)
-        return found
+        return repeat_alike(found, side.classes)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -258,7 +279,11 @@ class Shard:
         z, y = self._rows(batch)
         here = self._action.labels[z], self._state.labels[y]
         targets = np.empty(len(here[0]), np.int8), np.empty(len(here[1]), np.int8)
-        gap = duality_gap(batch.action, batch.state, scales.coupling, *here, *sums, *targets)
+        clips = slice(batch.first, batch.last)
+        missing = self._action.missing[clips], self._state.missing[clips]
+        gap = duality_gap(
+            batch.action, batch.state, scales.coupling, *here, *sums, *missing, *targets
+        )
         return gap, targets
 
     def _rows(self, batch: _Batch) -> tuple[slice, slice]:
@@ -268,31 +293,40 @@ class Shard:
         )
 
     def _zero_sums(self) -> FactorSums:
-        return FactorSums(np.zeros((1, self._action.width)), np.zeros((2, self._state.width)))
+        return FactorSums(self._action.zero_sums(), self._state.zero_sums())
 
     def _add_sums(self, batch: _Batch, z: Floats, y: Floats, sums: FactorSums) -> None:
         """Add the batch's F'Y to ``sums``."""
         rows = self._rows(batch)
-        add_factor_sums(batch.action.rows, z[rows[0]], sums.action)
-        add_factor_sums(batch.state.rows, y[rows[1]], sums.state)
+        add_factor_sums(batch.action.rows, self._action.merged(z[rows[0]]), sums.action)
+        add_factor_sums(batch.state.rows, self._state.merged(y[rows[1]]), sums.state)
 
     def _save_point(self) -> None:
         if not self._single:
             self._before = [deepcopy(side.point) for side in self._sides]
 
-    def _terms(self, z: Floats, y: Floats) -> SeparableTerms:
-        return separable_terms(self._action.constraints, self._state.constraints, z, y)
+    def _terms(self, action: tuple[Floats, Floats], state: tuple[Floats, Floats]) -> SeparableTerms:
+        """Of both sides' labels (M, K), and what clips lack (N, K)."""
+        return separable_terms(
+            self._action.constraints,
+            self._state.constraints,
+            action[0],
+            state[0],
+            missing=(action[1], state[1]),
+            classes=(self._action.classes, self._state.classes),
+        )
 
     def _polynomial(self, scales: Scales) -> tuple[float, float, float]:
         """Of :class:`PassResult`: from the values at both ends and the curvature, since d is
         bilinear."""
-        z, y = self._action.labels, self._state.labels
-        end = self._terms(z, y).value(scales)
+        action, state = ((side.labels, side.missing) for side in self._sides)
+        end = self._terms(action, state).value(scales)
         if self._single:
             return end, 0.0, 0.0
-        z_before, y_before = (before.labels for before in self._before)
-        begin = self._terms(z_before, y_before).value(scales)
-        bent = replace(self._terms(z - z_before, y - y_before), linear=(0.0, 0.0))
+        z, y = ((before.labels, before.missing) for before in self._before)
+        begin = self._terms(z, y).value(scales)
+        ways = (action[0] - z[0], action[1] - z[1]), (state[0] - y[0], state[1] - y[1])
+        bent = replace(self._terms(*ways), linear=(0.0, 0.0))
         square = bent.value(scales)
         return begin, end - begin - square, square
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from objectstates.solver.distortion import distortion
-from objectstates.solver.oracle import Constraints, Floats
-from objectstates.solver.problem import Scales, Terms, inner_product
+from objectstates.solver.oracle import Constraints, Floats, Ints
+from objectstates.solver.problem import Scales, Terms, absence_cost, inner_product, merge_alike
 
 
 class FactorSums(NamedTuple):
-    """F'Y of both sides, transposed: (1, 1 + d) of the action and (2, 1 + d) of the states."""
+    """F'Y of both sides, transposed: (C, 1 + d) each, C as in ``problem.Side``."""
 
     action: Floats
     state: Floats
@@ -24,7 +24,8 @@ class FactorSums(NamedTuple):
 class SeparableTerms:
     """The parts of the objective that are sums over clips: all but the |F'Y|^2.
 
-    squares : |Z|^2, |Y|^2. linear : <linear, labels> of both sides. distortion : in seconds.
+    squares : |Z|^2, |Y|^2, where labels of states that look alike are added. linear : <linear,
+        labels> of both sides, and what clips pay for states they lack. distortion : in seconds.
     """
 
     squares: tuple[float, float]
@@ -62,12 +63,27 @@ class ShardEvaluation:
 
 
 def separable_terms(
-    action: Constraints, state: Constraints, z: Floats, y: Floats
+    action: Constraints,
+    state: Constraints,
+    z: Floats,
+    y: Floats,
+    *,
+    missing: tuple[Floats, Floats] | None = None,
+    classes: tuple[Ints, Ints] | None = None,
 ) -> SeparableTerms:
-    """Those of labels (T, 1) and (M, 2)."""
+    """Those of labels (T, K - 1) and (M, K).
+
+    missing, classes : as in ``problem.Iterate`` and ``problem.Side``; by default no clip lacks a
+        state, and no two states look alike.
+    """
+    hot, absent = (z, y), (0.0, 0.0)
+    if classes is not None:
+        hot = merge_alike(z, classes[0]), merge_alike(y, classes[1])
+    if missing is not None:
+        absent = absence_cost(action, missing[0]), absence_cost(state, missing[1])
     return SeparableTerms(
-        (float(np.vdot(z, z)), float(np.vdot(y, y))),
-        (inner_product(action.linear, z), inner_product(state.linear, y)),
+        (float(np.vdot(hot[0], hot[0])), float(np.vdot(hot[1], hot[1]))),
+        (inner_product(action.linear, z) + absent[0], inner_product(state.linear, y) + absent[1]),
         distortion(action, state, z, y),
     )
 
