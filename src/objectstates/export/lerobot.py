@@ -168,7 +168,7 @@ def write_lerobot_subtask_index(
 
 
 def _names(found: Subtasks) -> list[str]:
-    """Names of subtasks, in the order in which they happen; a name that comes back is there once."""
+    """Names of subtasks, each once, in the order in which they happen."""
     names = {s.label: s.name for subtasks in found.values() for s in subtasks}
     return list(dict.fromkeys(names[label] for label in sorted(names, key=place_in_chain)))
 

@@ -107,7 +107,7 @@ def divide(clip: ClipView, times: Times, source: ExportSource) -> tuple[Subtask,
 
 
 def distinct_names(subtasks: tuple[Subtask, ...], names: LabelNames) -> tuple[Subtask, ...]:
-    """The same with the number of the state after names of several states: closed (1), closed (3)."""
+    """The same with the number of the state after a name of several: closed (1), closed (3)."""
     shared = {name for name in names.states if names.states.count(name) > 1}
     return tuple(
         replace(s, name=f"{s.name} ({s.label.removeprefix('state_')})") if s.name in shared else s

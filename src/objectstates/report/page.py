@@ -44,6 +44,7 @@ N_CROPS = 23  # crops per state in the montage; with the mean, 3 x 3 of them lar
 _FEW_VIDEOS = 16  # up to which starting processes takes longer than reading
 _GENERATOR = b'<meta name="generator" content="objectstates'
 _STYLES = ("theme.css", "style.css")
+_SCRIPTS = ("data", "frames", "timeline", "player", "clip_list", "keys", "theme")
 _SIZE_MARK = "{the size of this file}"
 
 
@@ -159,7 +160,7 @@ def _render(
 ) -> str:
     environment = _environment()
     assets = Path(__file__).parent / "assets"
-    script = (assets / "page.js").read_text(encoding="utf-8")
+    script = _script(assets)
     rows = compare_with_baselines(result, result.corpus) if result.n_actions == 1 else []
     precision = [*rows[-1:], *rows[:-1]]  # the result above the baselines
     chances = confidence_columns(result.n_actions)
@@ -208,6 +209,12 @@ def _render(
         frames=encoded_frames(clips, images),
         sought=str(result.settings.get("target", "joint")),
     )
+
+
+def _script(assets: Path) -> str:
+    """The scripts as one, in a scope of their own."""
+    parts = [(assets / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
+    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
 def _environment() -> Environment:

@@ -1,4 +1,4 @@
-"""The data that ``assets/page.js`` reads: a JSON object about all clips, and their frames."""
+"""The data that ``assets/data.js`` reads: a JSON object about all clips, and their frames."""
 
 from __future__ import annotations
 

@@ -72,10 +72,7 @@ def _phases_of_states(clip: ClipView) -> tuple[Phase, ...]:
     states = range(1, clip.result.n_states + 1)
     seen = {k: segments for k in states if (segments := clip.state_segments(k))}
     numbers = list(seen) or [states[-1]]
-    bounds = [
-        (seen[k][-1].end + seen[after][0].start) / 2
-        for k, after in pairwise(numbers)
-    ]
+    bounds = [(seen[k][-1].end + seen[after][0].start) / 2 for k, after in pairwise(numbers)]
     edges = [-math.inf, *bounds, math.inf]
     return tuple(
         Phase(f"state_{k}", start, end)
