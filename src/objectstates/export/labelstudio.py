@@ -61,21 +61,17 @@ def write_labelstudio(
             for region in _regions(video, n, clip, all_tracklets, problems)
         ]
         confidence = sum(clip.confidence for clip in video.clips) / len(video.clips)
-        tasks.append(
-            {
-                "data": {
-                    "video": _address(video, url),
-                    "fps": video.info.fps,
-                    "object": source.object_name,
-                    "clips": [clip.name for clip in video.clips],
-                    "names": {label: _plain(n) for label, n in source.names.labels.items()},
-                    **_found_data(video, source, all_tracklets),
-                },
-                "predictions": [
-                    {"model_version": "objectstates", "score": confidence, "result": regions}
-                ],
-            }
-        )
+        data: dict[str, Any] = {
+            "video": _address(video, url),
+            "fps": video.info.fps,
+            "object": source.object_name,
+            "clips": [clip.name for clip in video.clips],
+            "names": {label: _plain(name) for label, name in source.names.labels.items()},
+        }
+        if source.n_actions == 1:
+            data["found"] = [_found(video, clip, all_tracklets) for clip in video.clips]
+        prediction = {"model_version": "objectstates", "score": confidence, "result": regions}
+        tasks.append({"data": data, "predictions": [prediction]})
     text = json.dumps(tasks, indent=1, allow_nan=False)
     (folder / "tasks.json").write_text(text + "\n", encoding="ascii")
     (folder / "config.xml").write_text(_config(source.names), encoding="utf-8")
@@ -94,12 +90,6 @@ def _config(names: LabelNames) -> str:
     return _CONFIG.format(
         states="\n".join(lines[name] for name in states), labels="\n".join(lines.values())
     )
-
-
-def _found_data(video: ReadableVideo, source: ExportSource, all_tracklets: bool) -> dict[str, Any]:
-    if source.n_actions > 1:
-        return {}
-    return {"found": [_found(video, clip, all_tracklets) for clip in video.clips]}
 
 
 def _plain(name: str) -> str:

@@ -122,15 +122,13 @@ def average_clip(clips: Sequence[ClipView]) -> AverageClip | None:
     """
     anchored = [(clip, found) for clip in clips if (found := _anchors(clip))]
     places = _places([found for _, found in anchored])
-    bars = []
+    bars = list[tuple[int, float, float]]()
     for clip, anchors in anchored:
         times = np.array([time for _, time in sorted(anchors.items())])
         at = np.array([places[k] for k in sorted(anchors)])
-        bars += [
-            (x.state, *(_aligned(time, times, at) for time in clip.shown_interval(x)))
-            for x in clip.tracklets
-            if x.state
-        ]
+        for x in (tracklet for tracklet in clip.tracklets if tracklet.state):
+            start, end = clip.shown_interval(x)
+            bars.append((x.state, _aligned(start, times, at), _aligned(end, times, at)))
     if not bars:
         return None
     n_states = clips[0].result.n_states

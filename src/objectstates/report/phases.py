@@ -94,7 +94,7 @@ def frame_ranges(
     widen : whether an action that is shorter than a frame takes one from the state beside it.
     """
     first, last = kept
-    bounds, since = [], first
+    bounds, since = list[list[int]](), first
     for phase in phases:
         until = last if phase.end == math.inf else min(max(snap(phase.end), since), last)
         if phase.is_action and widen and until == since:
