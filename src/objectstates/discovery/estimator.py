@@ -30,7 +30,7 @@ from objectstates.base.errors import (
     SettingError,
 )
 from objectstates.base.torch_utils import within_memory
-from objectstates.data.corpus import Corpus
+from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Classifier, Result, SkippedClip
@@ -53,6 +53,8 @@ from objectstates.discovery.replication import SAMPLE
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
 from objectstates.discovery.verdict import judge, judge_by_sample
+from objectstates.solver.problem import Scales
+from objectstates.solver.rounding import joint_rounding
 
 Corrections = str | Path | Iterable[Correction]
 """Rows, or a CSV file of them."""
@@ -363,11 +365,18 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         warm : ``pose`` begins at the solution of a similar problem.
         """
         clock.lap("other")
-        action, state = self._formulation.constraints(
-            corpus, len(corpus.chunks.start), len(corpus.tracklets.start)
-        )
+        sizes = len(corpus.chunks.start), len(corpus.tracklets.start)
         nu = float(self.nu) / self._seconds_per_unit(corpus)
         held_out = self.labelling == "held_out" and len(corpus) > 1  # a single clip has no others
+        formulation, round_again = self._formulation, None
+        if held_out and self.optional:
+            priced = formulation.constraints(corpus, *sizes)
+            formulation = replace(formulation, optional=())
+
+            def round_again(*scores: Array) -> tuple[Array, Array]:
+                return joint_rounding(*priced, *scores, Scales(*sizes, nu))
+
+        action, state = formulation.constraints(corpus, *sizes)
         weights = Weights(nu, float(self.mu), float(self.lam))
         with within_memory(self.device), pose(action, state, weights) as posed:
             clock.lap("factorise")
@@ -385,7 +394,11 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             if held_out:
                 labels = run.rounding.action, run.rounding.state
                 learn = posed.problem.learn
-                found, classifiers = label_held_out(corpus, state, *labels, learn, bounds)
+                if round_again is not None:
+                    state = priced[1]
+                found, classifiers = label_held_out(
+                    corpus, state, *labels, learn, bounds, round_again
+                )
             else:
                 found, classifiers = label_by_rounding(corpus, run.rounding, bounds)
             _check_finite(classifiers)  # type: ignore[arg-type]

@@ -201,8 +201,8 @@ def _between_states(corpus: Corpus, state: Array, time: Array, span: Array) -> A
     start, end = span[..., 0].copy(), span[..., 1].copy()
     for k in range(time.shape[1]):
         before, after = (state > 0) & (state <= k + 1), state > k + 1
-        np.maximum.at(start[:, k], owner[before], table.end[before])
-        np.minimum.at(end[:, k], owner[after], table.start[after])
+        np.fmax.at(start[:, k], owner[before], table.end[before])
+        np.fmin.at(end[:, k], owner[after], table.start[after])
     return np.stack([np.minimum(start, time), np.maximum(end, time)], axis=-1)
 
 
@@ -220,6 +220,8 @@ def detection_scale(corpus: Corpus) -> float:
 
 Learner = Callable[[SideName, Array], Learned]
 """Learns one side from integer labels (M,)."""
+Rounder = Callable[[Array, Array], tuple[Array, Array]]
+"""Labels (T,) and (M,) from the scores (T, A) and (M, K) of both sides."""
 
 
 def label_held_out(
@@ -229,12 +231,21 @@ def label_held_out(
     state: Array,
     learn: Learner,
     bounds: Bounds = NO_BOUNDS,
+    round_again: Rounder | None = None,
 ) -> tuple[Labelling, dict[SideName, Classifier]]:
     """Labels by leave-one-clip-out scores, from the solver's integer labels; and the classifiers.
 
     The classifiers are those of the same labels on the same scale, so that an unseen clip is
     scored as the clips here are. ``constraints`` are the states'.
+    round_again : finds the steps that clips lack. The solver labels all of them: the scores of its
+        relaxed labels are low everywhere, and say little about whether a clip has a step.
     """
+    if round_again is not None:
+        sides = (
+            _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1),
+            _HeldOut(learn, "state", state, corpus.tracklets.offsets, corpus.n_states),
+        )
+        action, state = round_again(*(side.scores for side in sides))
     action_side = _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1)
     scale = detection_scale(corpus)
     for _ in range(ROUNDS):
