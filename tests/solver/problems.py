@@ -101,6 +101,32 @@ def random_problem(
     )
 
 
+def random_chain(
+    rng, sizes, *, n_states=3, optional=False, cycle=False, exactly_one=False, nu=1.0, size=6
+):
+    """A joint problem of a chain and its features (T, d), (M, d): rows one after another, noisy
+    features of the true states and actions."""
+    sides, features = [], []
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    start = np.concatenate([np.arange(m, dtype=float) for m in sizes])
+    for k in (n_states - 1, n_states):
+        share = start / np.repeat(sizes, sizes)
+        x = rng.standard_normal((k, size))[(share * k).astype(int)]
+        x = x + 0.5 * rng.standard_normal(x.shape)
+        absent = np.full(k, np.inf)
+        absent[-1] = 0.002 if optional else np.inf
+        constraints = ordered_states(
+            start, start + 1.0, offsets, linear=np.zeros((len(start), k)), absent=absent,
+            exactly_one=exactly_one or k < n_states,
+        ) if k > 1 else one_row(
+            offsets, linear=np.zeros((len(start), k)), times=start + 0.5, absent=absent
+        )  # fmt: skip
+        alike = np.append(np.arange(k - 1), 0) if cycle and k == n_states else None
+        sides.append(make_side(factorise(x, 1e-2), constraints, alike))
+        features.append(x)
+    return JointProblem(sides[0], sides[1], nu), features
+
+
 def at_start(problem: JointProblem) -> InMemoryProblem:
     """The problem with a current point, without classifiers."""
 

@@ -4,9 +4,9 @@
 
 Z (T, K - 1) labels chunks with ordered actions and Y (M, K) tracklets with ordered states, relaxed
 to the convex hull of each clip's labellings; the paper has K = 2. A state that a clip may lack adds
-its price times the weight of the labellings that lack it. Nothing is fast here, and nothing in the package calls it: to change
-the objective, change it here first, then let ``tests/solver/test_backends.py`` show what each
-backend (numba, disk, torch, Triton) still lacks.
+its price times the weight of the labellings that lack it. Nothing is fast here, and nothing in the
+package calls it: to change the objective, change it here first, then let
+``tests/solver/test_backends.py`` show what each backend (numba, disk, torch, Triton) still lacks.
 
 >>> rows = dict(offsets=np.array([0, 3]), start=np.arange(3.0), end=np.arange(3.0) + 1)
 >>> action = Side(np.eye(3)[:, 1:2], 1e-3, linear=np.zeros((3, 1)), exactly_one=True, **rows)
