@@ -152,13 +152,15 @@ def dense_objective(problem, z, y):
     action, state = problem.action.constraints, problem.state.constraints
     value = 0.0
     for side, labels in ((problem.action, z), (problem.state, y)):
-        value += np.trace(labels.T @ dense_matrix(side) @ labels) / (2 * len(labels))
+        alike = side.classes[:, None] == side.classes
+        value += np.trace(labels.T @ dense_matrix(side) @ labels @ alike) / (2 * len(labels))
         linear = np.where(np.isinf(side.constraints.linear), 0, side.constraints.linear)
         value += (linear * labels).sum()
     for n in range(problem.n_clips):
         for i in range(state.offsets[n], state.offsets[n + 1]):
             for t in range(action.offsets[n], action.offsets[n + 1]):
                 late = state.times[i] - action.times[t]
-                value += problem.scales.coupling * z[t, 0] * y[i, 0] * max(late, 0)
-                value += problem.scales.coupling * z[t, 0] * y[i, 1] * max(-late, 0)
+                for k in range(action.n_states):
+                    value += problem.scales.coupling * z[t, k] * y[i, k] * max(late, 0)
+                    value += problem.scales.coupling * z[t, k] * y[i, k + 1] * max(-late, 0)
     return value

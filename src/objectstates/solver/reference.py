@@ -259,7 +259,8 @@ def full_step(problem: Problem, z: Floats, y: Floats) -> tuple[Floats, Floats, f
         targets.append(one_hot([k for _, labels in found for k in labels], slopes.shape[1]))
     gap = duality_gap(problem, z, y)
     # h is quadratic: h(target) = h(here) - gap + curvature / 2.
-    curvature = 2 * (sum(terms(problem, *targets)) - sum(terms(problem, z, y)) + gap)
+    there = terms(problem, targets[0], targets[1])
+    curvature = 2 * (sum(there) - sum(terms(problem, z, y)) + gap)
     size = exact_step(-gap, curvature)
     return z + size * (targets[0] - z), y + size * (targets[1] - y), gap
 

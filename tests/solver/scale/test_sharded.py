@@ -213,7 +213,8 @@ def chain_on_disk(whole: JointProblem, features, folder, n_shards, solver):
     shards = [
         Shard(
             part_of(sides[0], rows[0], *clips), part_of(sides[1], rows[1], *clips),
-            folder / str(number), single=n_shards == 1 and solver == "block", classes=whole.state.classes,
+            folder / str(number), single=n_shards == 1 and solver == "block",
+            classes=whole.state.classes,
         )
         for number, clips in enumerate(ranges)
     ]  # fmt: skip
