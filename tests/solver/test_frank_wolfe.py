@@ -85,10 +85,10 @@ def convex_optimum(problem):
             [
                 all_labellings(
                     *intervals(constraints, n),
-                    constraints.n_states,
-                    constraints.exactly_one,
-                    np.isinf(constraints.clips(n, n + 1).linear),
-                    np.isfinite(constraints.absent),
+                    n_states=constraints.n_states,
+                    exactly_one=constraints.exactly_one,
+                    forbidden=np.isinf(constraints.clips(n, n + 1).linear),
+                    optional=np.isfinite(constraints.absent),
                 )
                 for n in range(problem.n_clips)
             ],
