@@ -84,13 +84,15 @@ def convex_optimum(problem):
             side,
             [
                 all_labellings(
-                    *intervals(constraints, n),
+                    start,
+                    end,
                     n_states=constraints.n_states,
                     exactly_one=constraints.exactly_one,
                     forbidden=np.isinf(constraints.clips(n, n + 1).linear),
                     optional=np.isfinite(constraints.absent),
                 )
                 for n in range(problem.n_clips)
+                for start, end in [intervals(constraints, n)]
             ],
         )
     return total
