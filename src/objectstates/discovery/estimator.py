@@ -30,7 +30,7 @@ from objectstates.base.errors import (
     SettingError,
 )
 from objectstates.base.torch_utils import within_memory
-from objectstates.data.corpus import Array, Corpus
+from objectstates.data.corpus import Corpus
 from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Classifier, Result, SkippedClip
@@ -53,8 +53,6 @@ from objectstates.discovery.replication import SAMPLE
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
 from objectstates.discovery.verdict import judge, judge_by_sample
-from objectstates.solver.problem import Scales
-from objectstates.solver.rounding import joint_rounding
 
 Corrections = str | Path | Iterable[Correction]
 """Rows, or a CSV file of them."""
@@ -105,8 +103,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     changes : how many actions there are, with one state more; "auto" tries one to three and keeps
         the number that replicates best (``discovery/how_many.py``, ``result_.summary["changes"]``).
     optional : numbers (from 1) of the actions that a clip may lack, with the state after it.
-    price : of lacking one, in wrong labels: 0 is no reason to label anything, 1 as bad as an action
-        that looks like none of the others'.
+    price : of lacking one: a clip lacks a step whose action and state score less than 1 - price
+        in the mean, where 1 is a score like in other clips; with the paper's labelling, the cost
+        in wrong labels of each side.
     pattern : which states of a chain look alike and share a classifier: "ABA" for closed, open,
         closed. None for different ones.
     solver : "block", Frank-Wolfe clip by clip, or "full", the paper's.
@@ -159,7 +158,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     target: Target = "joint"
     changes: int | Literal["auto"] = 1
     optional: tuple[int, ...] = ()
-    price: float = 0.5
+    price: float = 0.35
     pattern: str | None = None
     solver: Solver = "block"
     tol: float = 0.01
@@ -368,15 +367,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         sizes = len(corpus.chunks.start), len(corpus.tracklets.start)
         nu = float(self.nu) / self._seconds_per_unit(corpus)
         held_out = self.labelling == "held_out" and len(corpus) > 1  # a single clip has no others
-        formulation, round_again = self._formulation, None
-        if held_out and self.optional:
-            priced = formulation.constraints(corpus, *sizes)
-            formulation = replace(formulation, optional=())
-
-            def round_again(*scores: Array) -> tuple[Array, Array]:
-                return joint_rounding(*priced, *scores, Scales(*sizes, nu))
-
-        action, state = formulation.constraints(corpus, *sizes)
+        formulation = self._formulation
+        action, state = formulation.constraints(corpus, *sizes, required=held_out)
         weights = Weights(nu, float(self.mu), float(self.lam))
         with within_memory(self.device), pose(action, state, weights) as posed:
             clock.lap("factorise")
@@ -394,10 +386,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             if held_out:
                 labels = run.rounding.action, run.rounding.state
                 learn = posed.problem.learn
-                if round_again is not None:
-                    state = priced[1]
+                _, optional = formulation.constraints(corpus, *sizes)
                 found, classifiers = label_held_out(
-                    corpus, state, *labels, learn, bounds, round_again
+                    corpus, optional, *labels, learn, bounds, formulation.steps
                 )
             else:
                 found, classifiers = label_by_rounding(corpus, run.rounding, bounds)

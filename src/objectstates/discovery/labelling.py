@@ -49,6 +49,48 @@ class Labelling:
     action_span: Array
 
 
+@dataclass(frozen=True)
+class OptionalSteps:
+    """The actions that a clip may lack, each with the state after it.
+
+    numbers : of the actions, from 1.
+    price : a clip lacks a step whose action and state score less than 1 - price in the mean: less
+        like those of other clips than that.
+    """
+
+    numbers: tuple[int, ...] = ()
+    price: float = 0.0
+
+
+NO_STEPS = OptionalSteps()
+
+
+def without_lacking(
+    corpus: Corpus,
+    action: Array,
+    state: Array,
+    action_scores: Array,
+    state_scores: Array,
+    steps: OptionalSteps,
+) -> tuple[Array, Array]:
+    """The labels (T,) and (M,) without the steps that clips lack.
+
+    The scores (T, A) and (M, K) must be on the common scale of ``solver/held_out.py``; those of
+    relaxed labels, which the solver rounds, are low everywhere, and do not tell what is lacking.
+    """
+    action, state, rows = action.copy(), state.copy(), action_rows(corpus, action)
+    owner = np.repeat(np.arange(len(corpus)), np.diff(corpus.tracklets.offsets))
+    for number in steps.numbers:
+        of_action, labelled = rows[:, number - 1], np.flatnonzero(state == number + 1)
+        best = np.full(len(corpus), -np.inf)
+        np.maximum.at(best, owner[labelled], state_scores[labelled, number])
+        mean = (action_scores[of_action, number - 1] + best) / 2
+        lacking = (of_action >= 0) & (mean < 1 - steps.price)
+        action[of_action[lacking]] = 0
+        state[labelled[lacking[owner[labelled]]]] = 0
+    return action, state
+
+
 def label_as_rounded(
     corpus: Corpus,
     action: Array,
@@ -220,8 +262,6 @@ def detection_scale(corpus: Corpus) -> float:
 
 Learner = Callable[[SideName, Array], Learned]
 """Learns one side from integer labels (M,)."""
-Rounder = Callable[[Array, Array], tuple[Array, Array]]
-"""Labels (T,) and (M,) from the scores (T, A) and (M, K) of both sides."""
 
 
 def label_held_out(
@@ -231,21 +271,20 @@ def label_held_out(
     state: Array,
     learn: Learner,
     bounds: Bounds = NO_BOUNDS,
-    round_again: Rounder | None = None,
+    steps: OptionalSteps = NO_STEPS,
 ) -> tuple[Labelling, dict[SideName, Classifier]]:
     """Labels by leave-one-clip-out scores, from the solver's integer labels; and the classifiers.
 
     The classifiers are those of the same labels on the same scale, so that an unseen clip is
     scored as the clips here are. ``constraints`` are the states'.
-    round_again : finds the steps that clips lack. The solver labels all of them: the scores of its
-        relaxed labels are low everywhere, and say little about whether a clip has a step.
+    steps : those that a clip may lack; the solver's labels have them all.
     """
-    if round_again is not None:
-        sides = (
-            _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1),
-            _HeldOut(learn, "state", state, corpus.tracklets.offsets, corpus.n_states),
-        )
-        action, state = round_again(*(side.scores for side in sides))
+    for _ in range(ROUNDS if steps.numbers else 0):
+        scores = [
+            _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1).scores,
+            _HeldOut(learn, "state", state, corpus.tracklets.offsets, corpus.n_states).scores,
+        ]
+        action, state = without_lacking(corpus, action, state, *scores, steps)
     action_side = _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1)
     scale = detection_scale(corpus)
     for _ in range(ROUNDS):
