@@ -101,7 +101,7 @@ def make_result(folder: Path | None = None, target: str = "joint") -> Result:
     rows = list(corpus.chunk_rows(4))
     chunk_label[rows] = np.roll(chunk_label[rows], -4)
     rows = list(corpus.tracklet_rows(5))
-    label[rows] = np.where(label[rows] == 2, 3, label[rows])
+    label[rows] = np.where(label[rows] == 2, TrackletLabel.AMBIGUOUS, label[rows])
     judged = replace(
         result.corpus,
         chunks=replace(result.corpus.chunks, label=chunk_label),

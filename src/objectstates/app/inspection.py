@@ -98,7 +98,9 @@ def describe_result(result: Result) -> dict[str, Any]:
     return {
         **describe_verdict(result),
         **{name: fact for name, fact in result.summary.items() if name != "skipped_at"},
-        "labels": {f"state_{k}": int((result.state == k).sum()) for k in (1, 2)},
+        "labels": {
+            f"state_{k}": int((result.state == k).sum()) for k in range(1, result.n_states + 1)
+        },
         "skipped": [asdict(clip) for clip in result.skipped],
         "set_aside": [asdict(clip) for clip in result.set_aside],
         "settings": result.settings,
@@ -134,21 +136,37 @@ def describe_beside_baselines(result: Result, corpus: Corpus) -> dict[str, dict[
 
 
 def describe_clips(result: Result) -> list[dict[str, Any]]:
-    """Per clip the action's time and interval, and the intervals of the states, in seconds."""
+    """Per clip the actions' times and intervals, and the intervals of the states, in seconds.
+
+    Keys are ``action_time``, ``action``, ``state_1`` and ``state_2``; in a chain of changes
+    ``action_1_time``, ``action_1``, ``action_2_time`` and so on. An action that a clip lacks is
+    null.
+    """
     return [
         {
             "clip": clip.name,
-            "action_time": action and action.time,
-            "action": action and (action.start, action.end),
-            **{f"state_{k}": [(s.start, s.end) for s in clip.state_segments(k)] for k in (1, 2)},
+            **_actions(clip),
+            **{
+                f"state_{k}": [(s.start, s.end) for s in clip.state_segments(k)]
+                for k in range(1, result.n_states + 1)
+            },
             "confidence": clip.confidence,
             **_chances(clip),
             **_success(clip),
             **_in_episode(clip),
         }
         for clip in view_clips(result)
-        for action in (clip.action,)
     ]
+
+
+def _actions(clip: ClipView) -> dict[str, Any]:
+    rows: dict[str, Any] = {}
+    found = {action.label: action for action in clip.actions}
+    for label in clip.result.action_labels:
+        action = found.get(label)
+        rows[f"{label}_time"] = action and action.time
+        rows[label] = action and (action.start, action.end)
+    return rows
 
 
 def _chances(clip: ClipView) -> dict[str, float | None]:
@@ -157,7 +175,9 @@ def _chances(clip: ClipView) -> dict[str, float | None]:
         return {}
     return {
         name: None if np.isnan(chance) else chance
-        for name, chance in zip(confidence_columns(1), clip.confidences, strict=True)
+        for name, chance in zip(
+            confidence_columns(clip.result.n_actions), clip.confidences, strict=True
+        )
     }
 
 
@@ -169,12 +189,15 @@ def _success(clip: ClipView) -> dict[str, str | float | None]:
 
 
 def _in_episode(clip: ClipView) -> dict[str, Any]:
-    """The episode of a robot dataset, and the action's time in seconds of it."""
-    episode, action = clip.episode, clip.action
+    """The episode of a robot dataset, and the actions' times in seconds of it."""
+    episode = clip.episode
     if episode is None:
         return {}
-    time = None if action is None else episode.seconds(action.time)
-    return {"episode": episode.index, "action_time_in_episode": time}
+    times = {action.label: episode.seconds(action.time) for action in clip.actions}
+    return {
+        "episode": episode.index,
+        **{f"{label}_time_in_episode": times.get(label) for label in clip.result.action_labels},
+    }
 
 
 def _missing(corpus: Corpus) -> list[str]:

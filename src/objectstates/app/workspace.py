@@ -129,15 +129,18 @@ class Workspace:
             existing = None
         told: dict[str, Any] = {
             "corrections": with_confirmed_times(corrections, existing),
-            "names": names or LabelNames.usual(int(model.changes)),
+            "names": None
+            if model.changes == "auto"
+            else names or LabelNames.usual(int(model.changes)),
         }
         settings = model.get_params() | ({} if shards is None else {"shards": shards})
         rows = [{**row.to_json(), "line": 0} for row in told["corrections"]]
-        settings |= {"corrections": rows, "names": told["names"].to_json()} if rows else {}
+        names = told["names"]
+        settings |= {"corrections": rows, "names": names and names.to_json()} if rows else {}
         fingerprint = digest("fit", _code_digest(), content_digest(self.corpus), settings)
         if existing is not None and existing.summary.get("fingerprint") == fingerprint:
-            if existing.names != told["names"]:  # labels do not depend on what they are called
-                existing = replace(existing, names=told["names"])
+            if names and existing.names != names:  # labels do not depend on what they are called
+                existing = replace(existing, names=names)
                 existing.save(self.result)
             return existing, True
         if shards is None:

@@ -23,7 +23,7 @@ from objectstates.cut.dataset_stats import episode_stats, wanted_stats
 from objectstates.cut.dataset_videos import cut_camera
 from objectstates.cut.folder import CutSettings, Progress
 from objectstates.cut.idle import kept_frames, moving_span
-from objectstates.cut.segments import LABELS, ClipFrames, Segment, missing_parts, split
+from objectstates.cut.segments import ClipFrames, Segment, label_of, missing_parts, split
 from objectstates.data.corpus import Array
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
@@ -32,6 +32,7 @@ from objectstates.export.registry import ListedFolder
 from objectstates.export.subtasks import dataset_of_export
 from objectstates.export.videos import ExportSource
 from objectstates.report.clip_view import ClipView
+from objectstates.report.phases import phases_in_episode, phases_of
 from objectstates.robots.lerobot_dataset import EARLY, Episode, LeRobotDataset, file_templates
 from objectstates.robots.lerobot_files import INFO, major_version, read_json, read_parquet
 
@@ -70,13 +71,15 @@ def cut_dataset(
 ) -> DatasetCut:
     """Cut every episode of ``result`` into before, action and after, as a LeRobot dataset ``out``.
 
+    A chain of changes is cut into its states and actions.
+
     It is written under a temporary name and renamed. An earlier one is replaced.
 
     crf, trim_idle : as in `CutSettings`.
     dataset : the folder of the dataset that was discovered, if it was moved.
     """
     settings = CutSettings(crf=crf, trim_idle=trim_idle)
-    if not (result.action_chunk >= 0).any():
+    if not (result.actions.chunk >= 0).any():
         raise CutError("the result has no action to cut at: fit with `target` joint or action")
     source = ExportSource.of(result)
     if source.dataset is None:
@@ -109,7 +112,7 @@ def _cut_clip(
     writer: _Writer, clip: ClipView, episodes: dict[int, Episode], problems: list[str]
 ) -> None:
     """Write a clip; one that cannot be read becomes a problem."""
-    if clip.episode is None or clip.episode.index not in episodes or clip.action is None:
+    if clip.episode is None or clip.episode.index not in episodes:
         problems.append(f"left out clip {clip.name!r}: it is no episode of the dataset")
         return
     try:
@@ -181,7 +184,7 @@ class _Writer:
         self.clips += 1
         self._problems += [
             f"clip {clip.name!r} has no segment {part!r}: it has no frames"
-            for part in missing_parts(segments)
+            for part in missing_parts(segments, phases_of(clip), clip.result.n_actions)
         ]
 
     def _rows(self, episode: Episode) -> pa.Table:
@@ -202,18 +205,15 @@ class _Writer:
         self, clip: ClipView, episode: Episode, times: Array
     ) -> tuple[list[Segment], list[tuple[float, float]]]:
         """Segments, and what was dropped, in rows and seconds of the episode."""
-        assert clip.episode is not None
-        assert clip.action is not None
-        seconds = clip.episode.seconds
-        action = seconds(clip.action.start), seconds(clip.action.end)
+        phases = phases_in_episode(clip)
         step = float(np.median(np.diff(times))) if len(times) > 1 else 1 / self._dataset.fps
         frames = ClipFrames.of(times, float(times[-1]) + step)
         first, last = 0, len(times)
         if self._settings.trim_idle:
-            first, last = kept_frames(frames, self._moving(episode, frames), action)
+            first, last = kept_frames(frames, self._moving(episode, frames), phases)
         ends = (0, first), (last, len(times))
         dropped = [(frames.bound(a), frames.bound(b)) for a, b in ends if b > a]
-        return split(frames, action, (first, last)), dropped
+        return split(frames, phases, clip.result.n_actions, (first, last)), dropped
 
     def _moving(self, episode: Episode, frames: ClipFrames) -> tuple[float, float] | None:
         """When something moves before any camera, in seconds of the episode."""
@@ -238,7 +238,7 @@ class _Writer:
         data = self._layout.number(self.clips)
         tables = []
         for number, segment in enumerate(segments):
-            label = self._names.label(LABELS[segment.part])
+            label = self._names.label(label_of(segment.part))
             table, tasks = self._renumbered(rows, episode, segment, label)
             about = {
                 "segment": segment.part,

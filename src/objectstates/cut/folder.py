@@ -1,6 +1,7 @@
 """Cut the clips of a result into a folder of segments.
 
-NAME_before.mp4, NAME_action.mp4, NAME_after.mp4    of every clip
+NAME_before.mp4, NAME_action.mp4, NAME_after.mp4    of every clip; of a chain of changes
+                NAME_state1.mp4, NAME_action1.mp4, NAME_state2.mp4, NAME_action2.mp4, ...
 clips.csv       the segments' files, a list that ``find_clips`` reads
 spans.csv       the same segments as spans of the source videos, likewise
 segments.csv    a row per segment: bounds, frames, quality
@@ -27,7 +28,7 @@ from objectstates.cut.encode import coding_of, encode, psnr
 from objectstates.cut.idle import kept_frames, moving_span
 from objectstates.cut.image_copy import copy_images
 from objectstates.cut.manifest import CutClip, Manifest, Written
-from objectstates.cut.segments import LABELS, ClipFrames, Segment, missing_parts, split
+from objectstates.cut.segments import ClipFrames, Segment, label_of, missing_parts, split
 from objectstates.cut.sound import Sound
 from objectstates.cut.stream_copy import at_key_frames, copy_packets, suffix_of
 from objectstates.data.label_names import LabelNames
@@ -36,6 +37,7 @@ from objectstates.export.csv_jsonl import write_rows
 from objectstates.export.names import Names
 from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
 from objectstates.report.clip_view import ClipView
+from objectstates.report.phases import phases_of
 from objectstates.video.image_folder import ImageFolder
 from objectstates.video.video_file import VideoFile
 
@@ -106,7 +108,8 @@ def cut(
 ) -> Cut:
     """Cut every clip of ``result`` into before, action and after, in the folder ``out``.
 
-    Bounds are those of the action, snapped to frames; every frame of a clip is in exactly one
+    A chain of changes is cut into its states and actions. Bounds are those of the actions, snapped
+    to frames; every frame of a clip is in exactly one
     segment. By default segments are encoded losslessly. What an earlier call wrote there with the
     same inputs is kept.
 
@@ -114,7 +117,7 @@ def cut(
     videos : folder in which to look for videos that are not at their recorded paths.
     """
     settings = CutSettings(fast, crf, trim_idle, lists_only)
-    if not (result.action_chunk >= 0).any():
+    if not (result.actions.chunk >= 0).any():
         raise CutError("the result has no action to cut at: fit with `target` joint or action")
     if not any(result.corpus.videos):
         raise CutError("the clips of this result name no videos: ingest videos and fit them")
@@ -167,15 +170,17 @@ class _Job:
     ) -> None:
         self.clip, self.stem = clip, stem
         self._video, self._settings, self._path = video, settings, video.info.path
+        self._phases, self._n_actions = phases_of(clip), clip.result.n_actions
 
     def planned(self) -> CutClip:
         """The clip without segments, and the digest of all that they depend on."""
         clip = self.clip
-        assert clip.action is not None
+        bounds: list[Any] = [[phase.label, phase.start, phase.end] for phase in self._phases]
+        if self._n_actions == 1:
+            bounds = [edge for action in clip.actions for edge in (action.start, action.end)]
         content = digest(
             "cut", 1, str(self._path.resolve()), _state_of(self._path), clip.name,
-            list(clip.span), [clip.action.start, clip.action.end], vars(self._settings),
-            self._video.image_fps,
+            list(clip.span), bounds, vars(self._settings), self._video.image_fps,
         )  # fmt: skip
         return CutClip(clip.name, str(self._path), self.stem, content)
 
@@ -231,14 +236,12 @@ class _Job:
         self, frames: ClipFrames
     ) -> tuple[list[Segment], tuple[tuple[float, float], ...]]:
         """The segments, and the spans in seconds that were dropped."""
-        action = self.clip.action
-        assert action is not None
         first, last = 0, len(frames.times)
         if self._settings.trim_idle:
             rate = self._video.image_fps
             moving = moving_span(self._path, frames.bound(0), frames.end, image_fps=rate)
-            first, last = kept_frames(frames, moving, (action.start, action.end))
-        segments = split(frames, (action.start, action.end), (first, last))
+            first, last = kept_frames(frames, moving, self._phases)
+        segments = split(frames, self._phases, self._n_actions, (first, last))
         ends = (
             (frames.bound(0), frames.bound(first)),
             (frames.bound(last), frames.bound(len(frames.times))),
@@ -260,7 +263,7 @@ class _Job:
         why = "no key frame is near" if self._settings.fast else "it has no frames"
         missing = [
             f"clip {self.clip.name!r} has no segment {part!r}: {why}"
-            for part in missing_parts(segments)
+            for part in missing_parts(segments, self._phases, self._n_actions)
         ]
         written = tuple(
             Written(
@@ -289,7 +292,7 @@ def _write_lists(folder: Path, clips: tuple[CutClip, ...], result: Result) -> No
         (
             [
                 row.file, clip.clip, clip.source, row.segment.part,
-                names.label(LABELS[row.segment.part]), row.segment.start, row.segment.end,
+                names.label(label_of(row.segment.part)), row.segment.start, row.segment.end,
                 row.segment.n_frames, "yes" if row.psnr is None else "no", row.psnr,
                 reached[clip.clip],
             ]

@@ -7,6 +7,7 @@ moments tell how much noise there is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from objectstates.cut.segments import ClipFrames
 from objectstates.data.corpus import Array
+from objectstates.report.phases import Phase
 from objectstates.video.reader import read_frames
 
 # Chosen on simulated training clips with still ends, with and without noise: benchmarks/idle.py.
@@ -29,15 +31,18 @@ KEPT_STATE = 0.5  # seconds of either state that trimming leaves, so that it can
 
 
 def kept_frames(
-    frames: ClipFrames, span: tuple[float, float] | None, action: tuple[float, float]
+    frames: ClipFrames, span: tuple[float, float] | None, phases: Sequence[Phase]
 ) -> tuple[int, int]:
-    """First and one past the last frame of what moves, and of `KEPT_STATE` around the action.
+    """First and one past the last frame of what moves, and of `KEPT_STATE` around the actions.
 
     span : of `moving_span`; a clip in which nothing moves is left as it is.
+    phases : of the clip, in the seconds of ``frames``.
     """
     if span is None:
         return 0, len(frames.times)
-    start, end = min(span[0], action[0] - KEPT_STATE), max(span[1], action[1] + KEPT_STATE)
+    start, end = span
+    for action in (phase for phase in phases if phase.is_action):
+        start, end = min(start, action.start - KEPT_STATE), max(end, action.end + KEPT_STATE)
     allowed = np.append(frames.cuts, len(frames.times))
     times = np.append(frames.times[frames.cuts], frames.end)
     first = int(allowed[max(int(np.searchsorted(times, start + 1e-9, "right")) - 1, 0)])

@@ -17,7 +17,7 @@ from typing import Any
 
 from objectstates.base.errors import CutError
 from objectstates.base.storage import remove, write_atomically
-from objectstates.cut.segments import PARTS, Segment
+from objectstates.cut.segments import Segment, is_part
 
 HEADER, VERSION = "cut.json", 1
 LISTS = ("clips.csv", "spans.csv", "segments.csv", "dropped.csv")
@@ -104,7 +104,7 @@ class Manifest:
     def _is_ours(self, name: str) -> bool:
         """Whether a file is a segment of one of the clips, complete or not."""
         stem, _, rest = name.rpartition("_")
-        return stem in self.clips and rest.partition(".")[0] in PARTS
+        return stem in self.clips and is_part(rest.partition(".")[0])
 
     def plan(self, clips: Iterable[CutClip]) -> None:
         """Keep what is up to date, delete the files of other clips, and note those to come."""

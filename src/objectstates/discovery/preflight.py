@@ -76,8 +76,9 @@ def _short_clips(result: Result) -> Advice | None:
 
 
 def _action_at_the_end(result: Result) -> Advice | None:
-    extents, spans = _extents(result.corpus), result.action_span
-    near = (spans[:, 0] < extents[:, 0] + MARGIN) | (spans[:, 1] > extents[:, 1] - MARGIN)
+    extents, spans = _extents(result.corpus), result.actions.span  # of any action of a chain
+    early = spans[..., 0] < extents[:, :1] + MARGIN
+    near = (early | (spans[..., 1] > extents[:, 1:] - MARGIN)).any(axis=1)
     concerned = near & (_lengths(result.corpus) >= SHORT_SECONDS)  # there is advice on others
     if not _many(concerned):
         return None
@@ -138,7 +139,8 @@ def _not_converged(result: Result) -> Advice | None:
 
 
 def _long_action(result: Result) -> Advice | None:
-    concerned = np.diff(result.action_span, axis=1)[:, 0] > MOST * _lengths(result.corpus)
+    longest = (result.actions.span[..., 1] - result.actions.span[..., 0]).T
+    concerned = (longest > MOST * _lengths(result.corpus)).any(axis=0)
     if not _many(concerned):
         return None
     return Advice(

@@ -1,4 +1,4 @@
-"""WebVTT captions: states and action as subtitles of the video."""
+"""WebVTT captions: states and actions as subtitles of the video."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from objectstates.export.names import Names, one_line, video_stem
 from objectstates.export.videos import ExportSource
-from objectstates.report.clip_view import ClipView, Segment
+from objectstates.report.clip_parts import Segment
+from objectstates.report.clip_view import ClipView
 
 
 def write_webvtt(source: ExportSource, folder: Path) -> list[str]:
@@ -42,7 +43,7 @@ def _document(cues: Iterable[tuple[Segment, ClipView]], source: ExportSource) ->
 
 def _text(segment: Segment, source: ExportSource) -> str:
     words = source.names[segment.label]
-    if segment.label != "action" and source.object_name:
+    if segment.label.startswith("state") and source.object_name:
         words = f"{words}: {one_line(source.object_name)}"
     return html.escape(words, quote=False)  # > too: an arrow would be read as times
 

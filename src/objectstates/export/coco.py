@@ -11,7 +11,8 @@ from objectstates.data.clips import Box
 from objectstates.export.names import number
 from objectstates.export.sampling import check_fps, sample_times, write_jpeg
 from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
-from objectstates.report.clip_view import ClipView, TrackletView
+from objectstates.report.clip_parts import TrackletView
+from objectstates.report.clip_view import ClipView
 
 
 def write_coco(

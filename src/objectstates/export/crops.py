@@ -1,4 +1,4 @@
-"""Images of the states and of the action, in a folder each, to train a classifier on."""
+"""Images of the states and of the actions, in a folder each, to train a classifier on."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from objectstates.data.label_names import LabelNames
 from objectstates.export.names import Names, safe_name
 from objectstates.export.sampling import check_fps, sample_times, write_jpeg
 from objectstates.export.videos import ExportSource, readable_videos
-from objectstates.report.clip_view import ClipView, TrackletView
+from objectstates.report.clip_parts import Action, TrackletView
+from objectstates.report.clip_view import ClipView
 from objectstates.video.reader import Image
-
-FOLDERS = {"state_1": "state1", "action": "action", "state_2": "state2"}
-"""Folders by label, unless the user has named the labels."""
 
 
 class _Crop(NamedTuple):
@@ -39,16 +37,18 @@ def write_crops(
     """``state1/``, ``action/`` and ``state2/`` (or the names of these) with JPEG files.
 
     Of a labelled tracklet the box nearest to its middle is cropped, or ``fps`` of its boxes per
-    second. The action is cropped at its time, to the last box of state 1 before it and the first
-    of state 2 after it, so that a classifier cannot tell it by the framing. Without such boxes it
-    is the whole frame. All boxes are enlarged by ``context`` about their centre.
+    second. An action is cropped at its time, to the last box of the state before it and the first
+    of the state after it, so that a classifier cannot tell it by the framing. Without such boxes it
+    is the whole frame. All boxes are enlarged by ``context`` about their centre. A chain of changes
+    has ``state1/``, ``action1/``, ``state2/``, ``action2/`` and so on; states of the same name
+    share a folder.
     """
     if fps is not None:
         check_fps(fps)
     if not 0 < context < math.inf:
         raise SettingError(f"`context` must be a number above 0, not {context}")
     folders = _folders(source.names)
-    for name in folders.values():
+    for name in set(folders.values()):
         (folder / name).mkdir()
     problems: list[str] = []
     names = Names()
@@ -76,10 +76,12 @@ def write_crops(
 def _folders(names: LabelNames) -> dict[str, str]:
     """The folder of each label; distinct, also where names differ in odd characters only."""
     taken = Names()
-    return {
-        label: taken.unique(usual if (name := names.label(label)) == label else name)
-        for label, usual in FOLDERS.items()
-    }
+    of_name: dict[str, str] = {}
+    for label in names.labels:
+        name = names.label(label)
+        if name not in of_name:
+            of_name[name] = taken.unique(label.replace("_", "") if name == label else name)
+    return {label: of_name[names.label(label)] for label in names.labels}
 
 
 def _crops(clip: ClipView, fps: float | None) -> Iterator[_Crop]:
@@ -87,9 +89,9 @@ def _crops(clip: ClipView, fps: float | None) -> Iterator[_Crop]:
     for t in clip.boxed_tracklets():
         for box in _key_boxes(t, fps):
             yield _Crop(f"state_{t.state}", f"{name}_{t.index:03d}", box.time, box)
-    if clip.action is not None:
-        time = clip.action.time
-        yield _Crop("action", f"{name}_action", time, _around(clip, time))
+    for action in clip.actions:
+        stem = f"{name}_{action.label.replace('_', '')}"
+        yield _Crop(action.label, stem, action.time, _around(clip, action))
 
 
 def _key_boxes(tracklet: TrackletView, fps: float | None) -> list[Box]:
@@ -100,12 +102,15 @@ def _key_boxes(tracklet: TrackletView, fps: float | None) -> list[Box]:
     return [box for box in boxes if box.time in times]
 
 
-def _around(clip: ClipView, time: float) -> Box | None:
-    """The box around the object's last box before and its first box after ``time``."""
-    tracklets = clip.boxed_tracklets()
-    boxes = {k: [b for t in tracklets if t.state == k for b in t.box_list] for k in (1, 2)}
-    before = max((b for b in boxes[1] if b.time <= time), key=lambda b: b.time, default=None)
-    after = min((b for b in boxes[2] if b.time >= time), key=lambda b: b.time, default=None)
+def _around(clip: ClipView, action: Action) -> Box | None:
+    """The box around the object's last box before and its first box after the action's moment."""
+    time, boxes = action.time, dict[int, list[Box]]()
+    for t in clip.boxed_tracklets():
+        boxes.setdefault(t.state, []).extend(t.box_list)
+    earlier = [b for b in boxes.get(action.number, ()) if b.time <= time]
+    later = [b for b in boxes.get(action.number + 1, ()) if b.time >= time]
+    before = max(earlier, key=lambda b: b.time, default=None)
+    after = min(later, key=lambda b: b.time, default=None)
     near = [box for box in (before, after) if box is not None]
     if not near:
         return None

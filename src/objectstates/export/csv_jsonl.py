@@ -12,32 +12,55 @@ from typing import Any
 
 from objectstates.base.csv_cells import escaped
 from objectstates.data.label_names import LabelNames
-from objectstates.data.result import confidence_columns
+from objectstates.data.result import action_labels, confidence_columns
 from objectstates.export.names import number
 from objectstates.export.videos import ExportSource
 from objectstates.report.clip_view import ClipView
 
-CLIP_COLUMNS = (
-    *("clip", "video", "start", "end", "action_start", "action_time", "action_end"),
-    *("action_score", "confidence", *confidence_columns(1), "reached", "reached_chance"),
-)
 PROGRESS_COLUMNS = ("clip", "video", "time", "progress")
 SEGMENT_COLUMNS = ("clip", "video", "start", "end", "what", "score", "tracklet")
-IN_EPISODE = {
-    "clips": ("episode", *(f"action_{x}_in_episode" for x in ("start", "time", "end"))),
-    "segments": ("episode", "start_in_episode", "end_in_episode"),
-}
-"""Further columns of robot datasets: the number of the episode, and seconds of the episode."""
+
+
+def clip_columns(n_actions: int = 1) -> tuple[str, ...]:
+    """Of ``clips.csv``; a chain of changes has those of each action.
+
+    >>> clip_columns(2)[4:12]  # doctest: +NORMALIZE_WHITESPACE
+    ('action_1_start', 'action_1_time', 'action_1_end', 'action_1_score',
+     'action_2_start', 'action_2_time', 'action_2_end', 'action_2_score')
+    """
+    actions = (
+        f"{label}_{x}"
+        for label in action_labels(n_actions)
+        for x in ("start", "time", "end", "score")
+    )
+    chances = ("confidence", *confidence_columns(n_actions), "reached", "reached_chance")
+    return ("clip", "video", "start", "end", *actions, *chances)
+
+
+def episode_columns(n_actions: int = 1) -> dict[str, tuple[str, ...]]:
+    """Further columns of robot datasets: the number of the episode, and seconds of the episode."""
+    edges = (
+        f"{label}_{x}_in_episode"
+        for label in action_labels(n_actions)
+        for x in ("start", "time", "end")
+    )
+    return {
+        "clips": ("episode", *edges),
+        "segments": ("episode", "start_in_episode", "end_in_episode"),
+    }
 
 
 def write_csv(source: ExportSource, folder: Path) -> list[str]:
     """``clips.csv``, a row per clip; ``segments.csv``, one per labelled tracklet and action; and
     ``progress.csv``, one per chunk, if progress is known."""
-    more = IN_EPISODE if any(clip.episode for clip in source.clips) else {}
+    with_episodes = any(clip.episode for clip in source.clips)
+    more = episode_columns(source.n_actions) if with_episodes else {}
     of_clips = (
-        [*_clip_row(clip), *(_action_in_episode(clip) if more else ())] for clip in source.clips
+        [*_clip_row(clip), *(_actions_in_episode(clip) if more else ())] for clip in source.clips
     )
-    write_rows(folder / "clips.csv", (*CLIP_COLUMNS, *more.get("clips", ())), of_clips)
+    write_rows(
+        folder / "clips.csv", (*clip_columns(source.n_actions), *more.get("clips", ())), of_clips
+    )
     rows = (
         [*row, *(_in_episode(clip, row[2], row[3]) if more else ())]
         for clip in source.clips
@@ -57,10 +80,18 @@ def _progress_rows(clip: ClipView) -> list[list[Any]]:
     return [[clip.name, clip.video, chunk.time, value] for chunk, value in rows]
 
 
-def _action_in_episode(clip: ClipView) -> list[Any]:
-    action = clip.action
-    times = (None,) * 3 if action is None else (action.start, action.time, action.end)
+def _actions_in_episode(clip: ClipView) -> list[Any]:
+    times = [x for action in _all_actions(clip) for x in action[:3]]
     return _in_episode(clip, *times)
+
+
+def _all_actions(clip: ClipView) -> list[tuple[float | None, ...]]:
+    """Start, time, end and score of each action; unknown for those that the clip lacks."""
+    found = {action.label: action for action in clip.actions}
+    return [
+        (None,) * 4 if action is None else (action.start, action.time, action.end, action.score)
+        for action in map(found.get, clip.result.action_labels)
+    ]
 
 
 def _in_episode(clip: ClipView, *times: float | None) -> list[Any]:
@@ -72,9 +103,8 @@ def _in_episode(clip: ClipView, *times: float | None) -> list[Any]:
 
 
 def _clip_row(clip: ClipView) -> list[Any]:
-    action = clip.action
-    times = (None,) * 4 if action is None else (action.start, action.time, action.end, action.score)
-    chances = clip.confidences or (None,) * 3
+    times = [x for action in _all_actions(clip) for x in action]
+    chances = clip.confidences or (None,) * len(confidence_columns(clip.result.n_actions))
     success = clip.reached or None, clip.reached_chance
     return [clip.name, clip.video, *clip.span, *times, clip.confidence, *chances, *success]
 
@@ -85,8 +115,7 @@ def _segment_rows(clip: ClipView, names: LabelNames) -> list[list[Any]]:
         for t in clip.tracklets
         if t.state
     ]
-    if (action := clip.action) is not None:
-        rows.append([action.start, action.end, names.label("action"), action.score, None])
+    rows += [[a.start, a.end, names.label(a.label), a.score, None] for a in clip.actions]
     return [[clip.name, clip.video, *row] for row in sorted(rows, key=lambda r: r[:3])]
 
 
@@ -115,7 +144,9 @@ def write_jsonl(source: ExportSource, folder: Path) -> list[str]:
 
 
 def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> dict[str, Any]:
-    (start, end), action = clip.span, clip.action
+    start, end = clip.span
+    columns = confidence_columns(clip.result.n_actions)
+    chances = clip.confidences or (math.nan,) * len(columns)
     return {
         "clip": clip.name,
         "video": clip.video,
@@ -125,14 +156,10 @@ def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> 
         "end": end,
         **({} if clip.episode is None else {"episode": asdict(clip.episode)}),
         "confidence": number(clip.confidence),
-        **dict(
-            zip(
-                confidence_columns(1), map(number, clip.confidences or (math.nan,) * 3), strict=True
-            )
-        ),
+        **dict(zip(columns, map(number, chances), strict=True)),
         "reached": clip.reached or None,
         "reached_chance": None if clip.reached_chance is None else number(clip.reached_chance),
-        "action": None if action is None else {**asdict(action), "score": number(action.score)},
+        **_action_objects(clip),
         "tracklets": [
             {
                 "tracklet": t.index,
@@ -140,8 +167,7 @@ def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> 
                 "end": t.end,
                 "time": t.time,
                 "state": t.state,
-                "score_1": number(t.scores[0]),
-                "score_2": number(t.scores[1]),
+                **{f"score_{k}": number(score) for k, score in enumerate(t.scores, start=1)},
                 "detection_score": t.detection_score,
                 "true_label": t.truth,
                 "boxes": t.boxes.tolist(),
@@ -153,15 +179,38 @@ def _clip_object(clip: ClipView, object_name: str | None, names: LabelNames) -> 
                 "start": chunk.start,
                 "end": chunk.end,
                 "time": chunk.time,
-                "score": number(float(score)),
+                **_chunk_scores(scores),
                 "progress": None if math.isnan(progress) else progress,
                 "true_action": chunk.label,
             }
-            for chunk, score, progress in zip(
-                clip.chunks, clip.chunk_scores[:, 2], _known_progress(clip), strict=True
+            for chunk, scores, progress in zip(
+                clip.chunks, clip.chunk_scores[:, 2:].tolist(), _known_progress(clip), strict=True
             )
         ],
     }
+
+
+def _chunk_scores(scores: list[float]) -> dict[str, float | None]:
+    """``score``; in a chain ``score_1``, ``score_2`` and so on, one per action."""
+    names = ["score"] if len(scores) == 1 else [f"score_{k + 1}" for k in range(len(scores))]
+    return {name: number(score) for name, score in zip(names, scores, strict=True)}
+
+
+def _action_objects(clip: ClipView) -> dict[str, Any]:
+    """``action``; in a chain ``actions``, a list of those that the clip has."""
+    chain = clip.result.n_actions > 1
+    found = [
+        {
+            **({"action": a.number} if chain else {}),
+            "chunk": a.chunk,
+            "start": a.start,
+            "end": a.end,
+            "time": a.time,
+            "score": number(a.score),
+        }
+        for a in clip.actions
+    ]
+    return {"actions": found} if chain else {"action": found[0] if found else None}
 
 
 def _known_progress(clip: ClipView) -> list[float]:

@@ -17,7 +17,7 @@ from objectstates.data.corpus import Array
 from objectstates.data.formats.exported_clip import FoundClip, FoundTracklet
 from objectstates.export.names import xml_text
 from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
-from objectstates.report.clip_view import Action
+from objectstates.report.clip_parts import Action
 from objectstates.video.frames_at import TOLERANCE, nearest_index
 
 _CREATED = "1970-01-01 00:00:00.000000+00:00"
@@ -37,12 +37,12 @@ def write_cvat(source: ExportSource, folder: Path, *, all_tracklets: bool = Fals
     """``annotations/VIDEO.xml`` for each video, and ``labels.json`` to set up tasks with.
 
     A tracklet is a track with the attributes state, score, clip, and tracklet, its index (empty if
-    no action was sought). The action is a track of a box around the whole frame, because the format
-    has no intervals. Its attribute found tells edits (``data/formats/corrected_cvat.py``).
+    no action was sought). An action is a track of a box around the whole frame, because the format
+    has no intervals. Its attribute found tells edits (``data/formats/corrected_cvat.py``); chains
+    of changes do not have it: they are corrected by a CSV file.
     """
     problems: list[str] = []
-    action_label = xml_text(source.names.action)
-    labels = _labels(source.label, action_label, all_tracklets)
+    labels = _labels(source, all_tracklets)
     (folder / "annotations").mkdir()  # a folder of its own, which ingest reads whole
     for video in readable_videos(source, problems):
         try:
@@ -67,7 +67,7 @@ def _tracks(
     boxed = [
         (clip, t) for clip in video.clips for t in clip.boxed_tracklets(unlabelled=all_tracklets)
     ]
-    actions = [(clip.name, clip.action) for clip in video.clips if clip.action]
+    actions = [(clip.name, action) for clip in video.clips for action in clip.actions]
     begins = [b.time for _, t in boxed for b in t.box_list] + [a.start for _, a in actions]
     ends = [t.end for _, t in boxed] + [a.end for _, a in actions]
     times = video.frame_times(max(begins + ends, default=0.0))
@@ -84,16 +84,16 @@ def _tracks(
         if boxes:
             end = max(_first_from(times, t.end), max(boxes) + 1)
             attributes = {"state": str(t.state), "score": _decimal(t.score), "clip": clip.name}
-            attributes["tracklet"] = str(t.index) if clip.action else ""
+            attributes["tracklet"] = str(t.index) if clip.actions else ""
             tracks.append(_Track(xml_text(source.label), boxes, end, attributes))
-            found = FoundTracklet(t.index, t.state, t.start, t.end)
-            written.setdefault(clip.name, []).append(found)
-    label = xml_text(source.names.action)
-    tracks += [
-        _action(video, label, (name, action), written.get(name, []), times)
-        for name, action in actions
-        if action.start <= last
-    ]
+            if source.n_actions == 1:
+                found = FoundTracklet(t.index, t.state, t.start, t.end)
+                written.setdefault(clip.name, []).append(found)
+    for name, action in actions:
+        if action.start <= last:
+            known = written.get(name, []) if source.n_actions == 1 else None
+            label = xml_text(source.names[action.label])
+            tracks.append(_action(video, label, (name, action), known, times))
     declared = round(video.info.duration * video.info.fps)
     return tracks, max(len(times), declared)
 
@@ -102,19 +102,19 @@ def _action(
     video: ReadableVideo,
     label: str,
     named: tuple[str, Action],
-    tracklets: list[FoundTracklet],
+    tracklets: list[FoundTracklet] | None,
     times: Array,
 ) -> _Track:
+    """The track of an action; without ``tracklets`` nothing to tell edits by."""
     clip, action = named
     first = min(_first_from(times, action.start), len(times) - 1)
     end = max(_first_from(times, action.end), first + 1)
     frame = Box(0.0, 0.0, 0.0, float(video.info.width), float(video.info.height))
-    fps = video.info.fps
-    found = FoundClip(
-        xml_text(clip), fps, (action.start, action.end), (first, end), tuple(tracklets)
-    )
     attributes = {"score": _decimal(action.score), "clip": clip}
-    attributes["found"] = json.dumps(found.to_json())
+    if tracklets is not None:
+        span, fps = (action.start, action.end), video.info.fps
+        found = FoundClip(xml_text(clip), fps, span, (first, end), tuple(tracklets))
+        attributes["found"] = json.dumps(found.to_json())
     return _Track(label, {first: frame}, end, attributes)
 
 
@@ -127,9 +127,9 @@ def _decimal(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.4f}"
 
 
-def _labels(name: str, action: str, all_tracklets: bool) -> list[dict[str, Any]]:
+def _labels(source: ExportSource, all_tracklets: bool) -> list[dict[str, Any]]:
     """Labels in the form of CVAT's raw label editor."""
-    states = ["0", "1", "2"] if all_tracklets else ["1", "2"]
+    states = [str(k) for k in range(0 if all_tracklets else 1, len(source.names.states) + 1)]
     values = {"state": states, "score": [""], "clip": [""], "tracklet": [""], "found": [""]}
     state, score, clip, tracklet, found = (
         {
@@ -142,9 +142,13 @@ def _labels(name: str, action: str, all_tracklets: bool) -> list[dict[str, Any]]
         for n, v in values.items()
     )
     boxes = [state, score, clip, tracklet]
+    of_actions = [score, clip, found] if source.n_actions == 1 else [score, clip]
     return [
-        {"name": xml_text(name), "type": "rectangle", "attributes": boxes},
-        {"name": action, "type": "rectangle", "attributes": [score, clip, found]},
+        {"name": xml_text(source.label), "type": "rectangle", "attributes": boxes},
+        *(
+            {"name": xml_text(name), "type": "rectangle", "attributes": of_actions}
+            for name in source.names.actions
+        ),
     ]
 
 

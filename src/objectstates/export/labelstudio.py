@@ -11,6 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 from objectstates.data.clips import Box
 from objectstates.data.formats.exported_clip import FoundClip, FoundTracklet
+from objectstates.data.label_names import LabelNames
 from objectstates.export.names import number, xml_text
 from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
 from objectstates.report.clip_view import ClipView
@@ -20,25 +21,33 @@ LOCAL_FILES = "/data/local-files/?d="
 
 _CONFIG = """<View>
   <Labels name="states" toName="video">
-    <Label value={state_1} background="#1f77b4"/>
-    <Label value={state_2} background="#ff7f0e"/>
+{states}
     <Label value="no state" background="#7f7f7f"/>
   </Labels>
   <Video name="video" value="$video" frameRate="$fps" timelineHeight="120"/>
   <VideoRectangle name="box" toName="video"/>
   <TimelineLabels name="timeline" toName="video">
-    <Label value={state_1} background="#1f77b4"/>
-    <Label value={action} background="#d62728"/>
-    <Label value={state_2} background="#ff7f0e"/>
+{labels}
   </TimelineLabels>
 </View>
 """
+_COLOURS = {
+    "state": (
+        *("#1f77b4", "#ff7f0e", "#009e73", "#f0e442", "#56b4e9", "#9467bd", "#8c564b"),
+        "#bcbd22",
+    ),
+    "action": ("#d62728", "#cc79a7", "#800000", "#ff9da6", "#a0005a", "#e45756", "#5c1a33"),
+}
+"""Of states and actions, in order."""
 
 
 def write_labelstudio(
     source: ExportSource, folder: Path, *, url: str | None = None, all_tracklets: bool = False
 ) -> list[str]:
     """``tasks.json``, a task per video to import, and ``config.xml``, the labelling interface.
+
+    Tasks hold what was found, to tell edits by (``data/formats/corrected_labelstudio.py``); those
+    of chains of changes do not: they are corrected by a CSV file.
 
     url : prefix of each video's file name; by default videos are Label Studio's local files, with
         the document root ``/``.
@@ -52,26 +61,35 @@ def write_labelstudio(
             for region in _regions(video, n, clip, all_tracklets, problems)
         ]
         confidence = sum(clip.confidence for clip in video.clips) / len(video.clips)
-        tasks.append(
-            {
-                "data": {
-                    "video": _address(video, url),
-                    "fps": video.info.fps,
-                    "object": source.object_name,
-                    "clips": [clip.name for clip in video.clips],
-                    "names": {label: _plain(n) for label, n in source.names.to_json().items()},
-                    "found": [_found(video, clip, all_tracklets) for clip in video.clips],
-                },
-                "predictions": [
-                    {"model_version": "objectstates", "score": confidence, "result": regions}
-                ],
-            }
-        )
+        data: dict[str, Any] = {
+            "video": _address(video, url),
+            "fps": video.info.fps,
+            "object": source.object_name,
+            "clips": [clip.name for clip in video.clips],
+            "names": {label: _plain(name) for label, name in source.names.labels.items()},
+        }
+        if source.n_actions == 1:
+            data["found"] = [_found(video, clip, all_tracklets) for clip in video.clips]
+        prediction = {"model_version": "objectstates", "score": confidence, "result": regions}
+        tasks.append({"data": data, "predictions": [prediction]})
     text = json.dumps(tasks, indent=1, allow_nan=False)
     (folder / "tasks.json").write_text(text + "\n", encoding="ascii")
-    values = {label: quoteattr(_plain(name)) for label, name in source.names.to_json().items()}
-    (folder / "config.xml").write_text(_CONFIG.format(**values), encoding="utf-8")
+    (folder / "config.xml").write_text(_config(source.names), encoding="utf-8")
     return problems
+
+
+def _config(names: LabelNames) -> str:
+    """The labelling interface; labels of the same name are there once."""
+    lines: dict[str, str] = {}
+    for label, name in names.labels.items():
+        kind, _, number = label.partition("_")
+        colour = _COLOURS[kind][int(number or 1) - 1]
+        line = f'    <Label value={quoteattr(_plain(name))} background="{colour}"/>'
+        lines.setdefault(name, line)
+    states = dict.fromkeys(names.states)
+    return _CONFIG.format(
+        states="\n".join(lines[name] for name in states), labels="\n".join(lines.values())
+    )
 
 
 def _plain(name: str) -> str:

@@ -30,8 +30,14 @@ from objectstates.export.lerobot_tables import (
     rewrite_records,
     with_column,
 )
-from objectstates.export.subtasks import Subtask, dataset_of_export, episode_subtasks
+from objectstates.export.subtasks import (
+    Subtask,
+    dataset_of_export,
+    distinct_names,
+    episode_subtasks,
+)
 from objectstates.export.videos import ExportSource
+from objectstates.report.phases import place_in_chain
 from objectstates.robots.lerobot_files import EPISODES, read_parquet
 
 SIDECAR = Path("meta", "lerobot_annotations.json")
@@ -162,10 +168,9 @@ def write_lerobot_subtask_index(
 
 
 def _names(found: Subtasks) -> list[str]:
-    """Names of subtasks, in the order in which they happen."""
-    longest = max(found.values(), key=len)
-    names = [subtask.name for subtask in longest]
-    return list(dict.fromkeys([*names, *(s.name for subtasks in found.values() for s in subtasks)]))
+    """Names of subtasks, each once, in the order in which they happen."""
+    names = {s.label: s.name for subtasks in found.values() for s in subtasks}
+    return list(dict.fromkeys(names[label] for label in sorted(names, key=place_in_chain)))
 
 
 # --- SARM -----------------------------------------------------------------------------------------
@@ -174,7 +179,8 @@ def _names(found: Subtasks) -> list[str]:
 def write_sarm(source: ExportSource, folder: Path, dataset: str | Path | None = None) -> list[str]:
     """Subtasks for the reward model SARM: list columns in ``meta/episodes``, and mean durations.
 
-    The dense subtasks are those found; the sparse one is the whole episode, "task".
+    The dense subtasks are those found; the sparse one is the whole episode, "task". The model tells
+    subtasks by their names, so that states that look alike have different names here.
     """
     problems: list[str] = []
     place = dataset_of_export(source, dataset)
@@ -183,9 +189,12 @@ def write_sarm(source: ExportSource, folder: Path, dataset: str | Path | None = 
             f"sarm needs meta/episodes, which {place.root} of {place.version} does not have: "
             "convert it to v3.0 with the scripts of the lerobot package"
         )
-    dense = episode_subtasks(source, place, problems)
+    dense = {
+        index: distinct_names(subtasks, source.names)
+        for index, subtasks in episode_subtasks(source, place, problems).items()
+    }
     whole = {
-        index: (Subtask("task", 0, subtasks[-1].last, subtasks[0].start, subtasks[-1].end),)
+        index: (Subtask("task", "task", 0, subtasks[-1].last, subtasks[0].start, subtasks[-1].end),)
         for index, subtasks in dense.items()
     }
     annotations: dict[str, Subtasks] = {"sparse": whole, "dense": dense}

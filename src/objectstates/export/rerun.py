@@ -14,7 +14,11 @@ from objectstates.export.videos import ExportSource, ReadableVideo, readable_vid
 from objectstates.video.reader import read_frames
 
 TIMELINE = "video_time"
-_COLOURS = ((127, 127, 127), (31, 119, 180), (255, 127, 14))  # of no state, state 1, state 2
+_COLOURS = (
+    *((127, 127, 127), (31, 119, 180), (255, 127, 14)),  # of no state, state 1, state 2
+    *((0, 158, 115), (204, 121, 167), (148, 103, 189), (140, 86, 75), (188, 189, 34)),
+    (23, 190, 207),
+)
 
 
 def write_rerun(
@@ -33,7 +37,10 @@ def write_rerun(
             "rerun needs the Rerun SDK: pip install 'objectstates[rerun]'"
         ) from problem
     problems: list[str] = []
-    classes = [(k, source.names.of_state(k), colour) for k, colour in enumerate(_COLOURS)]
+    classes = [
+        (k, source.names.of_state(k), colour)
+        for k, colour in enumerate(_COLOURS[: source.n_actions + 2])
+    ]
     for video in readable_videos(source, problems):
         # A constant id per video: the viewer replaces a recording that is opened again.
         recording = rerun.RecordingStream(
@@ -135,12 +142,16 @@ def _log_boxes(
 
 
 def _log_scores(rerun: Any, recording: Any, video: ReadableVideo) -> None:
-    """Scores over time, one series per clip and label; the action as a text log entry."""
+    """Scores over time, one series per clip and label; the actions as text log entries."""
     for clip in video.clips:
-        chunks = zip(clip.chunks, clip.chunk_scores[:, 2], strict=True)
-        lines = {"action": [(chunk.time, score) for chunk, score in chunks]}
-        for k in (1, 2):
-            lines[f"state_{k}"] = [(t.time, t.scores[k - 1]) for t in clip.tracklets]
+        lines = {
+            label: [(c.time, score) for c, score in zip(clip.chunks, scores, strict=True)]
+            for label, scores in zip(
+                clip.result.action_labels, clip.chunk_scores.T[2:], strict=True
+            )
+        }
+        for k in range(clip.result.n_states):
+            lines[f"state_{k + 1}"] = [(t.time, t.scores[k]) for t in clip.tracklets]
         for name, points in lines.items():
             known = [(time, score) for time, score in points if not np.isnan(score)]
             if known:
@@ -149,9 +160,10 @@ def _log_scores(rerun: Any, recording: Any, video: ReadableVideo) -> None:
                     indexes=[rerun.TimeColumn(TIMELINE, duration=[time for time, _ in known])],
                     columns=rerun.Scalars.columns(scalars=[score for _, score in known]),
                 )
-        if clip.action is not None:
+        if clip.actions:
+            times, labels = [a.time for a in clip.actions], [a.label for a in clip.actions]
             recording.send_columns(
                 rerun.new_entity_path(["actions", clip.name]),
-                indexes=[rerun.TimeColumn(TIMELINE, duration=[clip.action.time])],
-                columns=rerun.TextLog.columns(text=["action"]),
+                indexes=[rerun.TimeColumn(TIMELINE, duration=times)],
+                columns=rerun.TextLog.columns(text=labels),
             )

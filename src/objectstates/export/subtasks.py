@@ -1,8 +1,12 @@
-"""Episodes of a robot dataset divided into subtasks without gaps: before, the action, after."""
+"""Episodes of a robot dataset divided into subtasks without gaps: before, the action, after.
+
+A chain of changes is divided into its states and actions.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from objectstates.base.errors import DatasetError, ExportError
+from objectstates.data.label_names import LabelNames
 from objectstates.export.videos import ExportSource
 from objectstates.report.clip_view import ClipView
+from objectstates.report.phases import frame_ranges, phases_in_episode
 from objectstates.robots.lerobot_dataset import Episode, LeRobotDataset, read_dataset
 from objectstates.robots.lerobot_files import is_dataset, read_parquet
 
@@ -24,9 +30,10 @@ class Subtask:
     """What is done in the frames ``[first, last)`` of an episode, and its times in seconds of it.
 
     ``start`` is the timestamp of its first frame in the dataset, to the bit; ``end`` is where the
-    next subtask starts, or the end of the last frame.
+    next subtask starts, or the end of the last frame. ``label`` is state_1, action and so on.
     """
 
+    label: str
     name: str
     first: int
     last: int
@@ -89,35 +96,23 @@ def frame_times(episode: Episode) -> Times:
 
 def divide(clip: ClipView, times: Times, source: ExportSource) -> tuple[Subtask, ...]:
     """The subtasks of a clip, snapped to frames at these ``times`` (n,)."""
-    names, (begun, ended) = source.names, _action(clip)
     count = len(times)
-    first, last = _frame(times, begun), _frame(times, ended)
-    if clip.action is not None:
-        first = min(first, count - 1)
-        last = max(last, first + 1)  # the action has a frame at least
-    edges = (0, first), (first, last), (last, count)
-    labels = (names.state_1, names.action, names.state_2)
     period = float(np.median(np.diff(times))) if count > 1 else 0.0
     starts = [*map(float, times), float(times[-1]) + period]
+    ranges = frame_ranges(phases_in_episode(clip), partial(_frame, times), (0, count))
     return tuple(
-        Subtask(name, a, b, starts[a], starts[b])
-        for name, (a, b) in zip(labels, edges, strict=True)
-        if a < b
+        Subtask(r.label, source.names[r.label], r.first, r.last, starts[r.first], starts[r.last])
+        for r in ranges
     )
 
 
-def _action(clip: ClipView) -> tuple[float, float]:
-    """Start and end of the action in seconds of the episode; of the change if it is not known."""
-    assert clip.episode is not None
-    seconds = clip.episode.seconds
-    if clip.action is not None:
-        return seconds(clip.action.start), seconds(clip.action.end)
-    before, after = clip.state_segments(1), clip.state_segments(2)
-    if before and after:
-        change = (before[-1].end + after[0].start) / 2
-    else:
-        change = clip.extent[1] if before else clip.extent[0]
-    return seconds(change), seconds(change)
+def distinct_names(subtasks: tuple[Subtask, ...], names: LabelNames) -> tuple[Subtask, ...]:
+    """The same with the number of the state after a name of several: closed (1), closed (3)."""
+    shared = {name for name in names.states if names.states.count(name) > 1}
+    return tuple(
+        replace(s, name=f"{s.name} ({s.label.removeprefix('state_')})") if s.name in shared else s
+        for s in subtasks
+    )
 
 
 def _frame(times: Times, time: float) -> int:

@@ -15,9 +15,9 @@ from objectstates.data.corpus import Array
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.export.names import Names, video_stem
+from objectstates.report.clip_parts import TrackletView
 from objectstates.report.clip_view import (
     ClipView,
-    TrackletView,
     image_fps,
     object_name,
     view_clips,
@@ -33,7 +33,7 @@ class ExportSource:
     object_name : what the boxes show, if the corpus says.
     folder : where to look for videos that are not at their recorded paths.
     image_fps : frame rate of videos that are folders of images.
-    names : what the user calls the states and the action.
+    names : what the user calls the states and the actions.
     dataset : folder of the LeRobot dataset that the clips are episodes of, if they are.
     """
 
@@ -57,9 +57,14 @@ class ExportSource:
 
     @property
     def label(self) -> str:
-        """A label for the boxes, different from that of the action."""
+        """A label for the boxes, different from those of the actions."""
         name = self.object_name
-        return name if name and name != self.names.action else "object"
+        return name if name and name not in self.names.actions else "object"
+
+    @property
+    def n_actions(self) -> int:
+        """Of each clip: 1, or more in a chain of changes."""
+        return len(self.names.actions)
 
     def by_video(self) -> dict[str, list[ClipView]]:
         """The clips of each video, sorted by time; clips without a video are left out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from markupsafe import Markup
@@ -101,35 +102,42 @@ def _ticks(low: float, high: float, about: int = 4) -> list[float]:
 
 @dataclass(frozen=True)
 class AverageClip:
-    """The fraction of clips in each state over time, with the clips aligned at the action.
+    """The fraction of clips in each state over time, with the clips aligned at their actions.
 
     shapes : SVG areas, to be stretched. ``ticks``: position (0 to 1) and text.
+    marks : positions of the actions.
     peak : the greatest fraction.
     """
 
     shapes: Markup
     ticks: tuple[tuple[float, str], ...]
+    marks: tuple[float, ...]
     peak: float
 
 
 def average_clip(clips: Sequence[ClipView]) -> AverageClip | None:
-    """None if no tracklet has a state."""
-    centres = [(clip, _centre(clip)) for clip in clips]
-    aligned = [(clip, centre) for clip, centre in centres if centre is not None]
-    bars = [
-        (x.state, *(time - centre for time in clip.shown_interval(x)))
-        for clip, centre in aligned
-        for x in clip.tracklets
-        if x.state
-    ]
+    """None if no tracklet has a state.
+
+    In a chain the time between two actions is stretched to its median over the clips.
+    """
+    anchored = [(clip, found) for clip in clips if (found := _anchors(clip))]
+    places = _places([found for _, found in anchored])
+    bars = list[tuple[int, float, float]]()
+    for clip, anchors in anchored:
+        times = np.array([time for _, time in sorted(anchors.items())])
+        at = np.array([places[k] for k in sorted(anchors)])
+        for x in (tracklet for tracklet in clip.tracklets if tracklet.state):
+            start, end = clip.shown_interval(x)
+            bars.append((x.state, _aligned(start, times, at), _aligned(end, times, at)))
     if not bars:
         return None
-    reach = float(np.quantile([max(abs(a), abs(b)) for _, a, b in bars], 0.95)) or 1.0
-    times = np.linspace(-reach, reach, 241)
+    n_states = clips[0].result.n_states
+    low, high = _range(bars, places)
+    times = np.linspace(low, high, 241)
     fractions = {
         state: sum(((times >= a) & (times < b)).astype(float) for s, a, b in bars if s == state)
-        / len(aligned)
-        for state in (1, 2)
+        / len(anchored)
+        for state in range(1, n_states + 1)
     }
     peak = max(float(np.max(fraction)) for fraction in fractions.values()) or 1.0
     parts = []
@@ -137,21 +145,68 @@ def average_clip(clips: Sequence[ClipView]) -> AverageClip | None:
         curve = _smooth(np.broadcast_to(fraction, times.shape)) / peak
         points = " ".join(f"{i / 0.24:.1f},{100 - 92 * v:.1f}" for i, v in enumerate(curve))
         parts.append(f'<polygon class="area state-{state}" points="0,100 {points} 1000,100"/>')
-    ticks = tuple(
-        (0.5 + time / (2 * reach), "action" if time == 0 else f"{time:+g} s")
-        for time in _ticks(-reach, reach, about=8)
-        if abs(time) < 0.93 * reach
+    marks = tuple((places[k] - low) / (high - low) for k in sorted(places))
+    shapes = Markup("".join(parts))
+    return AverageClip(shapes, _average_ticks(n_states, low, high, marks), marks, peak)
+
+
+def _anchors(clip: ClipView) -> dict[int, float]:
+    """The actions' times by number, or the middles between states if no action was sought."""
+    if clip.actions:
+        return {action.number: action.time for action in clip.actions}
+    found = {}
+    for k in range(1, clip.result.n_states):
+        last = [x.end for x in clip.tracklets if x.state == k]
+        first = [x.start for x in clip.tracklets if x.state == k + 1]
+        if last and first:
+            found[k] = (max(last) + min(first)) / 2
+    return found
+
+
+def _places(anchors: Sequence[dict[int, float]]) -> dict[int, float]:
+    """Where each action is drawn, in seconds from the first: medians over the clips, in order."""
+    numbers = sorted({k for found in anchors for k in found})
+    places = dict.fromkeys(numbers[:1], 0.0)
+    for before, k in pairwise(numbers):
+        apart = [found[k] - found[before] for found in anchors if {before, k} <= found.keys()]
+        places[k] = places[before] + max(float(np.median(apart)) if apart else 1.0, 0.1)
+    return places
+
+
+def _aligned(time: float, times: Array, at: Array) -> float:
+    """A time of a clip whose actions at ``times`` (n,) are drawn ``at`` (n,)."""
+    if time <= times[0] or len(times) == 1:
+        return float(time - times[0] + at[0])
+    if time >= times[-1]:
+        return float(time - times[-1] + at[-1])
+    return float(np.interp(time, times, at))
+
+
+def _range(
+    bars: Sequence[tuple[int, float, float]], places: dict[int, float]
+) -> tuple[float, float]:
+    """First and last time that is drawn; symmetric about a single action."""
+    first, last = min(places.values()), max(places.values())
+    if first == last:
+        reach = float(np.quantile([max(abs(a), abs(b)) for _, a, b in bars], 0.95)) or 1.0
+        return -reach, reach
+    starts, ends = [a for _, a, _ in bars], [b for _, _, b in bars]
+    low = min(float(np.quantile(starts, 0.05)), first - 0.5)
+    return low, max(float(np.quantile(ends, 0.95)), last + 0.5)
+
+
+def _average_ticks(
+    n_states: int, low: float, high: float, marks: tuple[float, ...]
+) -> tuple[tuple[float, str], ...]:
+    """Seconds around a single action; in a chain the actions, by number where there are many."""
+    if n_states > 2:
+        few = n_states <= 4
+        return tuple((at, f"action {k}" if few else str(k)) for k, at in enumerate(marks, start=1))
+    return tuple(
+        (0.5 + time / (2 * high), "action" if time == 0 else f"{time:+g} s")
+        for time in _ticks(low, high, about=8)
+        if abs(time) < 0.93 * high
     )
-    return AverageClip(Markup("".join(parts)), ticks, peak)
-
-
-def _centre(clip: ClipView) -> float | None:
-    """The action's time, or the middle between the states if the action was not sought."""
-    if clip.action is not None:
-        return clip.action.time
-    last = [x.end for x in clip.tracklets if x.state == 1]
-    first = [x.start for x in clip.tracklets if x.state == 2]
-    return (max(last) + min(first)) / 2 if last and first else None
 
 
 def _smooth(values: Array) -> Array:

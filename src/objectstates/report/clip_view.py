@@ -1,7 +1,8 @@
 """One clip of a result, as the terminal table, the report and the exports show it.
 
 `view_clips` returns a `ClipView` per clip. Its properties are computed on first use, so a caller
-pays only for what it shows. All times are seconds of the video.
+pays only for what it shows. All times are seconds of the video. A clip has K states and up to K - 1
+actions; in results of one change there are two states and one action.
 """
 
 from __future__ import annotations
@@ -13,117 +14,16 @@ from functools import cached_property
 import numpy as np
 
 from objectstates.base.choices import CHUNK_SECONDS
-from objectstates.data.clips import Box, ChangeProfile, Chunk, EpisodeSpan, TrackletLabel
+from objectstates.base.errors import ResultError
+from objectstates.data.clips import ChangeProfile, Chunk, EpisodeSpan
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
 from objectstates.data.success import Reached
-from objectstates.data.truth import truth_count
-from objectstates.evaluation.precision import score_clip
+from objectstates.report.clip_parts import Action, ChangeCurve, Moment, Segment, TrackletView
+from objectstates.report.mistakes import JudgedClip, judge_clip
 
 FRAME_GAP = 0.05  # seconds; one frame of most videos, see `merge_gap`
 SHORTEST = 0.001  # seconds of a shown interval; captions have no finer times
-
-MISTAKES = {
-    "object": "not the object",
-    "state": "wrong state",
-    "ambiguous": "ambiguous",
-    "action": "action off",
-}
-"""The kinds of mistakes, and their names on the page."""
-
-
-@dataclass(frozen=True, eq=False)
-class TrackletView:
-    """A tracklet and its labels.
-
-    index : within the clip.
-    state : 0 if it has no state.
-    scores : of states 1 and 2; NaN if states were not sought.
-    truth : a `TrackletLabel`; None if not known.
-    boxes : (B, 5) time, x1, y1, x2, y2 in pixels, sorted by time.
-    """
-
-    index: int
-    start: float
-    end: float
-    time: float
-    state: int
-    scores: tuple[float, float]
-    detection_score: float
-    truth: int | None
-    boxes: Array
-
-    @property
-    def score(self) -> float:
-        """Of the state it was given; NaN if none was."""
-        return self.scores[self.state - 1] if self.state else math.nan
-
-    @cached_property
-    def box_list(self) -> list[Box]:
-        """The boxes as objects."""
-        return [Box(*map(float, row)) for row in self.boxes]
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """The action: its chunk and the score of that, the interval it lasts, and its moment."""
-
-    chunk: int
-    start: float
-    end: float
-    time: float
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """An interval of a clip; ``label`` is state_1, action or state_2, ``score`` the mean score."""
-
-    label: str
-    start: float
-    end: float
-    score: float
-
-
-@dataclass(frozen=True, eq=False)
-class ChangeCurve:
-    """How much of the picture changes for good over time.
-
-    start : seconds of the video at which the first bin starts. ``step`` : seconds per bin.
-    rates : (n,) share of the picture that changes for good, per second; so the area under the
-        curve is `total`, the share that changes in the whole clip.
-    """
-
-    start: float
-    step: float
-    rates: Array
-
-    @property
-    def total(self) -> float:
-        return float(self.rates.sum() * self.step)
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A time of which the page shows a frame.
-
-    role : "state 1", "action" or "state 2"; "before" and "after" if states were not sought; "key"
-        for the frames in between.
-    tracklet : index of the tracklet that the frame shows.
-    """
-
-    time: float
-    role: str
-    tracklet: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """A label that the truth contradicts. ``kind`` is a key of `MISTAKES`."""
-
-    kind: str
-    time: float
-    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,16 +44,13 @@ class ClipView:
         return self.result.clips[self.number]
 
     @property
-    def confidences(self) -> tuple[float, float, float] | None:
-        """Chances that action, state 1 and state 2 are right; NaN for what was not sought.
+    def confidences(self) -> tuple[float, ...] | None:
+        """Chances that the actions, then the states are right; NaN for what was not sought.
 
         None for results of earlier versions, whose ``confidence`` only ranks clips.
         """
         chances = self.result.confidences
-        if chances is None:
-            return None
-        action, before, after = map(float, chances[self.number])
-        return action, before, after
+        return None if chances is None else tuple(map(float, chances[self.number]))
 
     @property
     def reached(self) -> Reached:
@@ -205,7 +102,7 @@ class ClipView:
                     end=float(table.end[row]),
                     time=float(table.time[row]),
                     state=int(result.state[row]),
-                    scores=(float(result.state_scores[row, 0]), float(result.state_scores[row, 1])),
+                    scores=tuple(map(float, result.state_scores[row])),
                     detection_score=float(table.score[row]),
                     truth=None if table.label[row] == UNKNOWN else int(table.label[row]),
                     boxes=boxes[np.argsort(boxes[:, 0], kind="stable")],
@@ -218,45 +115,60 @@ class ClipView:
         return [t for t in self.tracklets if len(t.boxes) and (t.state or unlabelled)]
 
     @cached_property
+    def actions(self) -> tuple[Action, ...]:
+        """In order; those that the clip lacks, or that were not sought, are left out."""
+        result, found = self.result, []
+        for k, label in enumerate(result.action_labels):
+            chunk = int(result.actions.chunk[self.number, k])
+            if chunk < 0:
+                continue
+            row = result.corpus.chunk_rows(self.number)[chunk]
+            start, end = map(float, result.actions.span[self.number, k])
+            time, score = result.actions.time[self.number, k], result.actions.scores[row, k]
+            found.append(Action(k + 1, label, chunk, start, end, float(time), float(score)))
+        return tuple(found)
+
+    @property
     def action(self) -> Action | None:
-        """None if the action was not sought."""
-        result, chunk = self.result, int(self.result.action_chunk[self.number])
-        if chunk < 0:
-            return None
-        row = result.corpus.chunk_rows(self.number)[chunk]
-        start, end = map(float, result.action_span[self.number])
-        time, score = result.action_time[self.number], result.action_scores[row]
-        return Action(chunk, start, end, float(time), float(score))
+        """The action of a result of one change; None if it was not sought."""
+        if self.result.n_actions > 1:
+            raise ResultError("the clip has a chain of actions: use `actions`")
+        return self.actions[0] if self.actions else None
 
     def shown_interval(self, tracklet: TrackletView) -> tuple[float, float]:
-        """When the tracklet has its state: its interval without the time of the action.
+        """When the tracklet has its state: its interval without the time of the actions.
 
-        During the action the object is in neither state. A tracklet that lies within the action
-        has no other time: its interval is whole.
+        During an action the object is in no state. A tracklet that lies within an action has no
+        other time: its interval is whole.
         """
-        return self._outside_action(tracklet) or (tracklet.start, tracklet.end)
+        return self._outside_actions(tracklet) or (tracklet.start, tracklet.end)
 
-    def _outside_action(self, tracklet: TrackletView) -> tuple[float, float] | None:
-        """The part of a tracklet before or after the action, None if there is none.
+    def _outside_actions(self, tracklet: TrackletView) -> tuple[float, float] | None:
+        """The part of a tracklet before, between or after the actions, None if there is none.
 
-        Of a tracklet that lies on both sides, the part on the side of its state.
+        Of a tracklet that lies on several sides, the part nearest to the place of its state.
         """
-        if (action := self.action) is None or tracklet.state == 0:
+        if not self.actions or tracklet.state == 0:
             return tracklet.start, tracklet.end
-        before = tracklet.start, min(tracklet.end, action.start)
-        after = max(tracklet.start, action.end), tracklet.end
-        sides = (before, after) if tracklet.state == 1 else (after, before)
-        return next((side for side in sides if side[1] - side[0] >= SHORTEST), None)
+        starts = [-math.inf, *(action.end for action in self.actions)]
+        ends = [*(action.start for action in self.actions), math.inf]
+        own = sum(action.number < tracklet.state for action in self.actions)
+        parts = [
+            (abs(k - own), max(tracklet.start, start), min(tracklet.end, end))
+            for k, (start, end) in enumerate(zip(starts, ends, strict=True))
+        ]
+        shown = (part[1:] for part in sorted(parts) if part[2] - part[1] >= SHORTEST)
+        return next(shown, None)
 
     def state_segments(self, state: int) -> list[Segment]:
         """When tracklets have the state; gaps of at most `merge_gap` are closed.
 
-        Segments do not overlap the action, and none continues across it; tracklets within the
-        action are left out. Exception: if all tracklets of the state lie within the action, they
-        are shown where they are, so that the state is not missing.
+        Segments do not overlap an action, and none continues across one; tracklets within an
+        action are left out. Exception: if all tracklets of the state lie within actions, they are
+        shown where they are, so that the state is not missing.
         """
         mine = [t for t in self.tracklets if t.state == state]
-        outside = [t for t in mine if self._outside_action(t)] or mine
+        outside = [t for t in mine if self._outside_actions(t)] or mine
         runs: list[list[tuple[float, float, float]]] = []  # start, end, score
         for part in sorted((*self.shown_interval(t), t.score) for t in outside):
             if runs and self._continues(max(end for _, end, _ in runs[-1]), part[0]):
@@ -275,15 +187,13 @@ class ClipView:
 
     def _continues(self, end: float, start: float) -> bool:
         """Whether what ends at ``end`` continues at ``start``: the gap is short and no action."""
-        action = self.action
-        across = action is not None and end <= action.start and action.end <= start
+        across = any(end <= action.start and action.end <= start for action in self.actions)
         return start - end <= merge_gap(self.result.corpus) and not across
 
     def segments(self) -> list[Segment]:
-        """States and action, sorted by time."""
-        found = [*self.state_segments(1), *self.state_segments(2)]
-        if (action := self.action) is not None:
-            found.append(Segment("action", action.start, action.end, action.score))
+        """States and actions, sorted by time."""
+        found = [s for k in range(1, self.result.n_states + 1) for s in self.state_segments(k)]
+        found += [Segment(a.label, a.start, a.end, a.score) for a in self.actions]
         return sorted(found, key=lambda segment: (segment.start, segment.end))
 
     @cached_property
@@ -293,10 +203,10 @@ class ClipView:
 
     @cached_property
     def chunk_scores(self) -> Array:
-        """(T, 3) start, end and action score of the chunks; NaN if the action was not sought."""
+        """(T, 2 + A) start, end and action scores of the chunks; NaN if no action was sought."""
         table, rows = self.result.corpus.chunks, list(self.result.corpus.chunk_rows(self.number))
-        scores = self.result.action_scores[rows]
-        return np.stack([table.start[rows], table.end[rows], scores], axis=1)
+        scores = self.result.actions.scores[rows]
+        return np.column_stack([table.start[rows], table.end[rows], scores])
 
     # --- when and where it changes ------------------------------------------------------------
 
@@ -334,97 +244,43 @@ class ClipView:
 
     @cached_property
     def moments(self) -> tuple[Moment, ...]:
-        """The best-scored tracklet of either state and the action between them; then key frames."""
-        moments, (start, end), action = list[Moment](), self.extent, self.action
-        for state in (1, 2):
+        """The best-scored tracklet of each state and the actions between them; then key frames."""
+        (start, end), steps = self.extent, list[tuple[int, Moment]]()  # by place in the chain
+        for state in range(1, self.result.n_states + 1):
             mine = [t for t in self.tracklets if t.state == state]
             if mine:
                 best = max(mine, key=lambda t: (np.nan_to_num(t.score, nan=-np.inf), -t.start))
-                moments.append(Moment(best.time, f"state {state}", best.index))
-        if action is not None:
-            moments.append(Moment(action.time, "action"))
-            if len(moments) == 1:
-                moments.append(Moment((start + action.start) / 2, "before"))
-                moments.append(Moment((action.end + end) / 2, "after"))
-        order = {"before": 0, "state 1": 0, "action": 1, "state 2": 2, "after": 2}
-        moments.sort(key=lambda moment: order[moment.role])
+                steps.append((2 * state, Moment(best.time, f"state {state}", best.index)))
+        if not steps:
+            steps = list(enumerate(self._moments_around_actions(), start=1))
+        else:
+            steps += [(2 * a.number + 1, _moment_of(a)) for a in self.actions]
+        steps.sort(key=lambda step: step[0])
         times = start + (end - start) * (np.arange(self.key_frames) + 0.5) / max(self.key_frames, 1)
-        return (*moments, *(Moment(float(time), "key") for time in times))
+        keys = (Moment(float(time), "key") for time in times)
+        return (*(moment for _, moment in steps), *keys)
+
+    def _moments_around_actions(self) -> list[Moment]:
+        """Of a clip without states: the actions, and moments before, between and after them."""
+        (start, end), actions = self.extent, self.actions
+        found = []
+        for k, action in enumerate(actions):
+            since, role = (actions[k - 1].end, "between") if k else (start, "before")
+            found += [Moment((since + action.start) / 2, role), _moment_of(action)]
+        if actions:
+            found.append(Moment((actions[-1].end + end) / 2, "after"))
+        return found
 
     # --- where the truth is known -------------------------------------------------------------
 
     @cached_property
-    def true_action(self) -> tuple[tuple[float, float], ...] | None:
-        """Intervals in which the action truly happens; None if the truth is not known."""
-        table, rows = self.result.corpus.chunks, list(self.result.corpus.chunk_rows(self.number))
-        start, end, label = table.start[rows], table.end[rows], table.label[rows]
-        if (label == UNKNOWN).all():
-            return None
-        edges = np.flatnonzero(np.diff(label == 1, prepend=False, append=False))
-        runs = zip(edges[::2], edges[1::2], strict=True)
-        return tuple((float(start[a]), float(end[b - 1])) for a, b in runs)
+    def judged(self) -> JudgedClip:
+        """What the truth says of the labels."""
+        return judge_clip(self.result, self.number, self.tracklets, self.actions)
 
-    @cached_property
-    def action_error(self) -> float | None:
-        """Seconds from the action's chunk to the nearest true interval, 0 inside one.
 
-        Infinite if the clip truly has no action, None if the truth or the action is missing. The
-        truth is known by chunks, so the chunk is judged, as precision does, and not the moment.
-        """
-        if self.action is None or self.true_action is None:
-            return None
-        corpus = self.result.corpus
-        time = float(corpus.chunks.time[corpus.chunk_rows(self.number)[self.action.chunk]])
-        return min((max(a - time, time - b, 0.0) for a, b in self.true_action), default=math.inf)
-
-    @cached_property
-    def mistakes(self) -> tuple[Mistake, ...]:
-        """Sorted by time."""
-        found, by_time = [], truth_count(self.result.corpus).by_time
-        for t in self.tracklets:
-            if t.state == 0 or t.truth is None or t.truth == t.state:
-                continue
-            what = f"state {t.state} at {t.time:.1f} s is"
-            match t.truth:
-                case TrackletLabel.FALSE_POSITIVE:
-                    found.append(Mistake("object", t.time, f"{what} not the object"))
-                case TrackletLabel.AMBIGUOUS:
-                    found.append(Mistake("ambiguous", t.time, f"{what} ambiguous"))
-                case truth:
-                    known = "by time" if by_time else "truly"
-                    found.append(Mistake("state", t.time, f"{what} {known} state {truth}"))
-        if self.action is not None and self.action_error:
-            far = self.action_error
-            text = f"action off by {far:.1f} s" if np.isfinite(far) else "no true action to find"
-            found.append(Mistake("action", self.action.time, text))
-        return tuple(sorted(found, key=lambda mistake: mistake.time))
-
-    @property
-    def mistake_kinds(self) -> tuple[str, ...]:
-        """Each kind once, in the order of `MISTAKES`."""
-        found = {mistake.kind for mistake in self.mistakes}
-        return tuple(kind for kind in MISTAKES if kind in found)
-
-    @cached_property
-    def disagreement(self) -> float | None:
-        """From 0 (all right) to 1 (all wrong), None without truth.
-
-        Weighted like `Result.confidence`: the action counts as much as both states together.
-        """
-        result = self.result
-        states = result.state[list(result.corpus.tracklet_rows(self.number))]
-        chunk = int(result.action_chunk[self.number])
-        score = score_clip(
-            result.corpus,
-            self.number,
-            states if result.state.any() else None,
-            chunk if (result.action_chunk >= 0).any() else None,
-        )
-        parts = [(score.action, 2.0), (score.precision_1, 1.0), (score.precision_2, 1.0)]
-        known = [(value, weight) for value, weight in parts if not np.isnan(value)]
-        if not known:
-            return None
-        return 1 - sum(v * w for v, w in known) / sum(w for _, w in known)
+def _moment_of(action: Action) -> Moment:
+    return Moment(action.time, action.label.replace("_", " "))
 
 
 def merge_gap(corpus: Corpus) -> float:

@@ -55,8 +55,8 @@ class FramePlan:
     large_bytes: int = 60_000
 
     @classmethod
-    def of(cls, n_clips: int) -> FramePlan:
-        """At most about 22 MB of frames, whatever the number of clips.
+    def of(cls, n_clips: int, n_states: int = 2) -> FramePlan:
+        """At most about 22 MB of frames, whatever the numbers of clips and states.
 
         >>> FramePlan.of(10).key_frames, FramePlan.of(500).key_frames
         (9, 0)
@@ -65,7 +65,8 @@ class FramePlan:
         """
         key_frames = 9 if n_clips <= 60 else 3 if n_clips <= 150 else 0
         side = 400 if n_clips <= 60 else 320 if n_clips <= 150 else 280 if n_clips <= 700 else 200
-        frames = min(n_clips, cls.clips) * (4 + key_frames)  # the fourth: where it changed
+        decisive = 2 * n_states  # of the states and actions, and one of where the clip changed
+        frames = min(n_clips, cls.clips) * (decisive + key_frames)
         return cls(
             side=side,
             bytes=min(30_000, 22_000_000 // frames),

@@ -14,8 +14,26 @@ from objectstates.data.result import Result
 from objectstates.data.truth import truth_count
 from objectstates.data.verdict import Finding
 from objectstates.report.charts import Line, line_chart
-from objectstates.report.clip_view import MISTAKES, ClipView, object_name
+from objectstates.report.clip_view import ClipView, object_name
+from objectstates.report.mistakes import MISTAKES
 from objectstates.report.verdict_text import side_texts
+
+
+@dataclass(frozen=True)
+class Step:
+    """An action of a chain over all clips.
+
+    label : "action 1" and so on. ``before`` and ``after`` : the labels of the states beside it.
+    clips : how many have it. ``time`` : median seconds from the start of the clip; None if no clip
+        has it. ``confidence`` : the mean chance that it is right; None if not known.
+    """
+
+    label: str
+    before: str
+    after: str
+    clips: int
+    time: float | None
+    confidence: float | None
 
 
 @dataclass(frozen=True)
@@ -41,11 +59,18 @@ _BY_TIME = {
 }
 """What is known if the truth has no boxes: whether the object is there is not."""
 
+_OF_CHAINS = {
+    "state": "the object is in another state",
+    "action": "an action does not happen at the time found, or was not found",
+}
+
 
 def headline(result: Result) -> str:
-    """The page's headline and title: the object and the number of clips."""
+    """The page's headline and title: the object, the steps of a chain and the number of clips."""
     name, n = object_name(result), len(result.clips)
     clips = f"{n} clip{'' if n == 1 else 's'}"
+    if result.n_actions > 1:
+        clips = f"{result.n_actions} steps and {clips}"
     findings = () if result.verdict is None else result.verdict.findings
     if findings and set(findings) == {"not_found"}:
         return f"No common change {f'of the {name} ' if name else ''}was found, in {clips}"
@@ -53,20 +78,13 @@ def headline(result: Result) -> str:
 
 
 def called(names: LabelNames) -> dict[str, str]:
-    """What the user calls "state 1", "action" and "state 2"."""
-    return {"state 1": names.state_1, "action": names.action, "state 2": names.state_2}
+    """What the user calls "state 1", "action", "state 2" and so on, in order."""
+    return {label.replace("_", " "): name for label, name in names.labels.items()}
 
 
 def summary(result: Result) -> str:
     """Sentences below the headline: what was sought, and how far it was found."""
-    sought = str(result.settings.get("target", "joint"))
-    names = result.names
-    action = "the action" if names.action == LabelNames().action else f"the action ({names.action})"
-    before, after = f"before ({names.state_1})", f"after ({names.state_2})"
-    what = {
-        "state": f"the object's appearance {before} and {after} the change",
-        "action": f"the time of {action}",
-    }.get(sought, f"the time of {action} and the object {before} and {after} it")
+    what = _what(result)
     how = (
         "with classifiers learned on other clips"
         if result.summary.get("kind") == "predict"
@@ -87,9 +105,26 @@ def summary(result: Result) -> str:
         )
     sentences = [f"objectstates looked for {what}, {how}."]
     for side in side_texts(verdict):
-        what = "times of the action" if side.name == "action" else "states"
+        of_actions = "times of the actions" if result.n_actions > 1 else "times of the action"
+        what = of_actions if side.name == "action" else "states"
         sentences.append(_OPENINGS[side.finding].format(what=what))
     return " ".join(sentences)
+
+
+def _what(result: Result) -> str:
+    """What was sought."""
+    sought, names = str(result.settings.get("target", "joint")), result.names
+    if result.n_actions > 1:
+        actions = f"the times of {result.n_actions} actions in a row ({', '.join(names.actions)})"
+        states = f"the object before, between and after them ({', '.join(names.states)})"
+        alone = f"the object's appearance in {result.n_states} states ({', '.join(names.states)})"
+        return {"state": alone, "action": actions}.get(sought, f"{actions} and {states}")
+    action = "the action" if names.action == LabelNames().action else f"the action ({names.action})"
+    before, after = f"before ({names.state_1})", f"after ({names.state_2})"
+    return {
+        "state": f"the object's appearance {before} and {after} the change",
+        "action": f"the time of {action}",
+    }.get(sought, f"the time of {action} and the object {before} and {after} it")
 
 
 _OPENINGS: dict[Finding, str] = {
@@ -99,6 +134,33 @@ _OPENINGS: dict[Finding, str] = {
 }
 
 
+def steps(result: Result, clips: Sequence[ClipView]) -> list[Step]:
+    """The actions of a chain; empty for one change, and if no action was sought."""
+    if result.n_actions == 1 or not (result.actions.chunk >= 0).any():
+        return []
+    found = []
+    for k, label in enumerate(result.action_labels):
+        times = [
+            action.time - clip.extent[0]
+            for clip in clips
+            for action in clip.actions
+            if action.number == k + 1
+        ]
+        chances = np.array([np.nan]) if result.confidences is None else result.confidences[:, k]
+        known = chances[~np.isnan(chances)]
+        found.append(
+            Step(
+                label=label.replace("_", " "),
+                before=f"state {k + 1}",
+                after=f"state {k + 2}",
+                clips=len(times),
+                time=float(np.median(times)) if times else None,
+                confidence=float(known.mean()) if len(known) else None,
+            )
+        )
+    return found
+
+
 def count_mistakes(result: Result, clips: Sequence[ClipView]) -> list[MistakeCount]:
     """How often each kind of mistake was made."""
     meanings = dict(_MEANINGS)
@@ -106,10 +168,12 @@ def count_mistakes(result: Result, clips: Sequence[ClipView]) -> list[MistakeCou
         meanings["object"] += ", or is ambiguous: the release does not distinguish these"
     if truth_count(result.corpus).by_time:
         meanings |= _BY_TIME
+    if result.n_actions > 1:
+        meanings |= _OF_CHAINS
     found = []
     for kind, name in mistake_names(result).items():
-        count = sum(mistake.kind == kind for clip in clips for mistake in clip.mistakes)
-        affected = sum(kind in clip.mistake_kinds for clip in clips)
+        count = sum(mistake.kind == kind for clip in clips for mistake in clip.judged.mistakes)
+        affected = sum(kind in clip.judged.kinds for clip in clips)
         found.append(MistakeCount(kind, name, meanings[kind], count, affected))
     return found
 

@@ -17,14 +17,15 @@ from markupsafe import Markup
 
 from objectstates.base.errors import ReportError
 from objectstates.base.storage import write_atomically
-from objectstates.data.result import Result
+from objectstates.data.result import Result, confidence_columns
 from objectstates.data.truth import truth_count
 from objectstates.discovery.preflight import warnings_about
 from objectstates.evaluation.baselines import compare_with_baselines
 from objectstates.parallel.pool import default_processes
 from objectstates.report import headline
 from objectstates.report.charts import average_clip
-from objectstates.report.clip_view import ClipView, Moment, box_at, image_fps, view_clips
+from objectstates.report.clip_parts import Moment
+from objectstates.report.clip_view import ClipView, box_at, image_fps, view_clips
 from objectstates.report.frames import (
     WHERE,
     FrameImage,
@@ -43,6 +44,7 @@ N_CROPS = 23  # crops per state in the montage; with the mean, 3 x 3 of them lar
 _FEW_VIDEOS = 16  # up to which starting processes takes longer than reading
 _GENERATOR = b'<meta name="generator" content="objectstates'
 _STYLES = ("theme.css", "style.css")
+_SCRIPTS = ("data", "frames", "timeline", "player", "clip_list", "keys", "theme")
 _SIZE_MARK = "{the size of this file}"
 
 
@@ -60,7 +62,7 @@ def write_report(
     without them it shows the frames that it holds.
     """
     target = check_target(path)
-    plan = FramePlan.of(len(result.clips))
+    plan = FramePlan.of(len(result.clips), result.n_states)
     clips = view_clips(result, key_frames=plan.key_frames)
     requests = _frame_requests(clips, plan)
     if processes is None:
@@ -101,7 +103,8 @@ def _frame_requests(clips: Sequence[ClipView], plan: FramePlan) -> dict[str, lis
     found = {video for video in {clip.video for clip in clips} if video and os.path.exists(video)}
     readable = [clip for clip in _by_confidence(clips) if clip.video in found]
     highlights = {clip.number for clip in readable[:N_HIGHLIGHTS]}
-    montage = {key for state in (1, 2) for key in _montage(readable, state)}
+    states = range(1, clips[0].result.n_states + 1)
+    montage = {key for state in states for key in _montage(readable, state)}
     requests: dict[str, list[FrameRequest]] = {}
     for clip in sorted(readable[: plan.clips], key=lambda clip: clip.number):
         for index, moment in enumerate(clip.moments):
@@ -157,9 +160,11 @@ def _render(
 ) -> str:
     environment = _environment()
     assets = Path(__file__).parent / "assets"
-    script = (assets / "page.js").read_text(encoding="utf-8")
-    rows = compare_with_baselines(result, result.corpus)
+    script = _script(assets)
+    rows = compare_with_baselines(result, result.corpus) if result.n_actions == 1 else []
     precision = [*rows[-1:], *rows[:-1]]  # the result above the baselines
+    chances = confidence_columns(result.n_actions)
+    judged = any(clip.judged.disagreement is not None for clip in clips)
     truth = truth_count(result.corpus)
     return environment.get_template("page.html.j2").render(
         version=version("objectstates"),
@@ -186,7 +191,14 @@ def _render(
         montage=_crops(clips, images),
         average=average_clip(clips),
         precision=precision,
-        mistakes=headline.count_mistakes(result, clips) if precision else [],
+        judged=judged,
+        mistakes=headline.count_mistakes(result, clips) if judged else [],
+        states=[role for role in headline.called(result.names) if role.startswith("state")],
+        actions=[label.replace("_", " ") for label in result.action_labels],
+        chain=result.n_actions > 1,
+        zip=zip,
+        steps=headline.steps(result, clips),
+        answers=[column.rpartition("_")[0].replace("_", " ") for column in chances],
         charts=headline.optimisation_charts(result),
         certificate=headline.certificate(result),
         skipped=result.skipped,
@@ -199,6 +211,12 @@ def _render(
     )
 
 
+def _script(assets: Path) -> str:
+    """The scripts as one, in a scope of their own."""
+    parts = [(assets / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
+    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("objectstates.report", "assets"),
@@ -206,8 +224,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"with_code": with_code, "section": section}
+    environment.filters |= {"with_code": with_code, "section": section, "style": _style}
     return environment
+
+
+def _style(role: str) -> str:
+    """The CSS class of a moment's role: all actions have one colour."""
+    return "action" if role.startswith("action") else role.replace(" ", "-")
 
 
 def _confidence_range(clips: Sequence[ClipView]) -> tuple[float, float]:
@@ -232,7 +255,7 @@ def _highlights(clips: Sequence[ClipView], images: FrameImages) -> list[list[_Th
 def _crops(clips: Sequence[ClipView], images: FrameImages) -> list[dict[str, Any]]:
     """Per state the crops and their mean; states without crops are left out."""
     states = []
-    for state in (1, 2):
+    for state in range(1, clips[0].result.n_states + 1):
         thumbnails, crops = [], []
         for number, index in _montage(clips, state):
             image = images.by_moment.get((number, index))

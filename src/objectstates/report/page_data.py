@@ -1,4 +1,4 @@
-"""The data that ``assets/page.js`` reads: a JSON object about all clips, and their frames."""
+"""The data that ``assets/data.js`` reads: a JSON object about all clips, and their frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from markupsafe import Markup
 
 from objectstates.data.result import Result
 from objectstates.data.truth import truth_count
-from objectstates.report.clip_view import ClipView, TrackletView
+from objectstates.report.clip_parts import Action, TrackletView
+from objectstates.report.clip_view import ClipView
 from objectstates.report.frames import WHERE, FrameImage, FrameImages
 from objectstates.report.headline import called
 
@@ -31,7 +32,7 @@ def script_data(
     folder: Path,
 ) -> Markup:
     """All clips by number, as JSON that is safe inside HTML. ``folder`` is that of the page."""
-    scores = result.action_scores[~np.isnan(result.action_scores)]
+    scores = result.actions.scores[~np.isnan(result.actions.scores)]
     low = min(0.0, float(scores.min(initial=0.0)))
     high = float(scores.max(initial=low + 1e-6))  # the curves of all clips have one scale
     rows = []
@@ -55,6 +56,7 @@ def script_data(
     data = {
         "clips": rows,
         "called": called(result.names),
+        "actions": [label.replace("_", " ") for label in result.action_labels],
         "scale": [low, high],
         "byTime": truth_count(result.corpus).by_time,  # the truth does not tell where the object is
     }
@@ -67,8 +69,8 @@ def script_data(
 def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
     """One clip, with numbers rounded to what the page can show."""
     start, end = clip.extent
-    action, far, wrong = clip.action, clip.action_error, clip.disagreement
-    lanes = _lanes(clip.tracklets)
+    judged, lanes = clip.judged, _lanes(clip.tracklets)
+    far, wrong = judged.action_error, judged.disagreement
     tracklets = zip(clip.tracklets, lanes, strict=True)
     return {
         "name": clip.name,
@@ -77,14 +79,17 @@ def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
         "confidence": _round(clip.confidence, 4),
         "disagreement": None if wrong is None else _round(wrong, 4),
         "off": None if far is None or not np.isfinite(far) else _round(far),
-        "kinds": list(clip.mistake_kinds),
-        "scores": [[_round((a + b) / 2), _round(score, 4)] for a, b, score in clip.chunk_scores]
+        "kinds": list(judged.kinds),
+        "scores": [
+            [_round((a + b) / 2), *(_round(score, 4) for score in scores)]
+            for a, b, *scores in clip.chunk_scores.tolist()
+        ]
         if np.isfinite(clip.chunk_scores).all()
         else [],
-        "action": action and [_round(x) for x in (action.start, action.end, action.time)],
+        "actions": [_action_data(action) for action in clip.actions],
         "truth": None
-        if clip.true_action is None
-        else [[_round(a), _round(b)] for a, b in clip.true_action],
+        if judged.true_actions is None
+        else [[[_round(a), _round(b)] for a, b in found] for found in judged.true_actions],
         "tracklets": [
             _tracklet_data(t, clip.shown_interval(t), lane, boxes_per_tracklet)
             for t, lane in tracklets
@@ -93,6 +98,11 @@ def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
         "progress": _progress_data(clip),
         "reached": None if clip.reached_chance is None else _round(clip.reached_chance, 4),
     }
+
+
+def _action_data(action: Action) -> list[Any]:
+    """Its number, start, end and moment."""
+    return [action.number, *(_round(x) for x in (action.start, action.end, action.time))]
 
 
 def _progress_data(clip: ClipView) -> list[list[float]] | None:

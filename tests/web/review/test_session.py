@@ -84,7 +84,7 @@ def test_the_answers_are_those_of_a_fit_with_the_same_corrections(session, found
     whole = JointDiscovery().fit(Corpus.load(found / "corpus"), corrections=rows).result_
     for n, clip in enumerate(whole.clips):
         row = next(row for row in state["clips"] if row["id"] == clip)
-        np.testing.assert_allclose(row["answer"]["action"], whole.action_span[n], atol=1e-3)
+        np.testing.assert_allclose(row["answer"]["actions"][0], whole.action_span[n], atol=1e-3)
     assert row_of(session, "c")["answer"]["left_out"] == "excluded by a correction"
     assert whole.verdict is not None
     assert state["verdict"]["why"] == whole.verdict.why

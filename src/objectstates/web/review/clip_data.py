@@ -13,7 +13,8 @@ from objectstates.base.errors import VideoError
 from objectstates.data.actions import Actions
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result
-from objectstates.report.clip_view import ClipView, TrackletView
+from objectstates.report.clip_parts import TrackletView
+from objectstates.report.clip_view import ClipView
 from objectstates.video.reader import probe, read_frames
 from objectstates.web.review.edits import Rows, told_of
 

@@ -6,31 +6,40 @@ other, or the clip, is checked by `Refitter.check` before anything is written.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import Literal
 
 from objectstates.base.errors import CorrectionError
 from objectstates.data.corrections import LEAVES_OUT, Correction
 
 Rows = tuple[Correction, ...]
-Told = Literal["1", "2", "not_object", ""]
-"""What a person says of a tracklet: its state, that it is not the object, or nothing."""
-TOLD: tuple[Told, ...] = get_args(Told)
+NOT_OBJECT: Literal["not_object"] = "not_object"
+"""What a person says of a tracklet: the number of its state, this, or nothing ("")."""
 
 _SAME = 1e-3  # seconds; times that differ by less are those of the same tracklet
 
 
-def with_action(rows: Rows, clip: str, start: float, end: float) -> Rows:
-    """The action happens within start to end; the clip takes part."""
-    return (
-        *_without(rows, "action", "confirm", *LEAVES_OUT),
-        Correction(clip, "action", start, end),
-    )
+def with_action(rows: Rows, clip: str, start: float, end: float, action: str = "") -> Rows:
+    """The action happens within start to end; the clip takes part.
+
+    action : its number in a chain of changes; empty where there is one.
+    """
+    others = tuple(row for row in _without(rows, *LEAVES_OUT) if not is_of_action(row, action))
+    return (*others, Correction(clip, "action", start, end, action))
 
 
-def with_confirmation(rows: Rows, clip: str, start: float, end: float) -> Rows:
-    """The action is as found, from start to end; the clip takes part."""
+def with_confirmation(rows: Rows, clip: str, spans: Mapping[str, tuple[float, float]]) -> Rows:
+    """The actions are as found; the clip takes part.
+
+    spans : start and end of each, by its number as in `with_action`.
+    """
     others = _without(rows, "action", "confirm", *LEAVES_OUT)
-    return (*others, Correction(clip, "confirm", start, end))
+    return (*others, *(Correction(clip, "confirm", *span, k) for k, span in spans.items()))
+
+
+def is_of_action(row: Correction, action: str) -> bool:
+    """Whether a row says when this action is, given by its number as in `with_action`."""
+    return row.kind in ("action", "confirm") and row.value in (action, "")
 
 
 def with_toggled(rows: Rows, clip: str, kind: Literal["exclude", "no_change"]) -> Rows:
@@ -43,14 +52,14 @@ def with_toggled(rows: Rows, clip: str, kind: Literal["exclude", "no_change"]) -
     return (*others, Correction(clip, kind))
 
 
-def with_state(rows: Rows, clip: str, start: float, end: float, state: Literal["1", "2"]) -> Rows:
+def with_state(rows: Rows, clip: str, start: float, end: float, state: str) -> Rows:
     """The object is in this state from start to end; replaces what was said of the same times."""
     others = tuple(row for row in rows if not _is_state_of(row, start, end))
     return (*others, Correction(clip, "state", start, end, state))
 
 
 def with_tracklet(
-    rows: Rows, clip: str, index: int, interval: tuple[float, float], told: Told
+    rows: Rows, clip: str, index: int, interval: tuple[float, float], told: str
 ) -> Rows:
     """What a tracklet shows: a state (during its time), not the object, or as found.
 
@@ -62,23 +71,24 @@ def with_tracklet(
         if not _is_state_of(row, *interval)
         and not (row.kind == "not_object" and row.value == str(index))
     )
-    match told:
-        case "":
-            return others
-        case "not_object":
-            return (*others, Correction(clip, "not_object", value=str(index)))
-        case "1" | "2":
-            return with_state(others, clip, *interval, told)
-    raise CorrectionError(f"there is no answer {told!r} for a tracklet: 1, 2, not_object or none")
+    if told == "":
+        return others
+    if told == NOT_OBJECT:
+        return (*others, Correction(clip, NOT_OBJECT, value=str(index)))
+    if told.isdigit():
+        return with_state(others, clip, *interval, told)
+    raise CorrectionError(
+        f"there is no answer {told!r} for a tracklet: the number of a state, not_object or none"
+    )
 
 
-def told_of(rows: Rows, index: int, interval: tuple[float, float]) -> Told:
+def told_of(rows: Rows, index: int, interval: tuple[float, float]) -> str:
     """What the rows of a clip say of one of its tracklets by itself."""
     for row in rows:
         if row.kind == "not_object" and row.value == str(index):
-            return "not_object"
+            return NOT_OBJECT
         if _is_state_of(row, *interval):
-            return "1" if row.value == "1" else "2"
+            return row.value
     return ""
 
 

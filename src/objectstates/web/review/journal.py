@@ -181,6 +181,8 @@ class Journal:
 
 
 def _with_number(row: Correction, names: LabelNames) -> Correction:
-    """A state by its number, so that names can change."""
+    """A state, or an action of a chain, by its number, so that names can change."""
     number = names.state_number(row.value) if row.kind == "state" else None
+    if row.kind in ("action", "confirm") and row.value:
+        number = names.action_number(row.value)
     return row if number is None else replace(row, value=str(number))

@@ -15,9 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from objectstates.data.clips import MAX_STATES
 from objectstates.data.label_names import LabelNames
 from objectstates.web.media import video_routes
-from objectstates.web.review.edits import TOLD
+from objectstates.web.review.edits import NOT_OBJECT
 from objectstates.web.review.session import ReviewSession
 from objectstates.web.server import asset_route, json_object, page
 
@@ -52,19 +53,24 @@ def review_routes(session: ReviewSession) -> list[BaseRoute]:
         Route("/api/state", state, methods=["GET"]),
         Route("/api/clip", clip, methods=["GET"]),
         Route("/api/frames", frames, methods=["GET"]),
-        changing("action", lambda b: session.set_action(_clip(b), *_interval(b))),
+        changing("action", lambda b: session.set_action(_clip(b), *_interval(b), _action(b))),
         changing("confirm", lambda b: session.confirm(_clip(b))),
         changing("exclude", lambda b: session.leave_out(_clip(b), "exclude")),
         changing("no_change", lambda b: session.leave_out(_clip(b), "no_change")),
-        changing("tracklet", lambda b: session.set_tracklet(_clip(b), _index(b), _choice(b, TOLD))),
+        changing(
+            "tracklet",
+            lambda b: session.set_tracklet(
+                _clip(b), _index(b), _choice(b, (*session.states, NOT_OBJECT, ""))
+            ),
+        ),
         changing(
             "interval",
-            lambda b: session.set_state(_clip(b), *_interval(b), _choice(b, ("1", "2"))),
+            lambda b: session.set_state(_clip(b), *_interval(b), _choice(b, session.states)),
         ),
         changing("clear", lambda b: session.clear(_clip(b))),
         changing("undo", lambda _: session.undo()),
         changing("redo", lambda _: session.redo()),
-        changing("names", lambda b: session.rename(_names(b))),
+        changing("names", lambda b: session.rename(_names(b, session.labels))),
         changing("note", lambda b: session.note(_clip(b), _text(b, "text", 10_000))),
         changing("finish", lambda b: session.finish(_formats(b))),
         *video_routes(session.video_of, image_fps=session.image_fps),
@@ -113,9 +119,19 @@ def _choice(body: Body, allowed: tuple[Any, ...]) -> Any:
     return value
 
 
-def _names(body: Body) -> LabelNames:
-    names = {name: _text(body, name, _LONGEST).strip() for name in ("state_1", "action", "state_2")}
-    return LabelNames.of_change(**names)
+def _action(body: Body) -> int:
+    value = body.get("action", 1)
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < MAX_STATES:
+        raise HTTPException(400, "action must be the number of an action: 1, 2, ...")
+    return value
+
+
+def _names(body: Body, labels: tuple[str, ...]) -> LabelNames:
+    names = {label: _text(body, label, _LONGEST).strip() for label in labels}
+    return LabelNames(
+        tuple(name for label, name in names.items() if label.startswith("state")),
+        tuple(name for label, name in names.items() if label.startswith("action")),
+    )
 
 
 def _formats(body: Body) -> tuple[str, ...]:

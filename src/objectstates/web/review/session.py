@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from objectstates.app.workspace import Workspace
 from objectstates.base.errors import CorrectionError, ResultError, WorkspaceError
-from objectstates.data.corpus import Corpus
+from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import by_clip, rows_of
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
@@ -33,7 +33,14 @@ from objectstates.report.clip_view import ClipView, image_fps, object_name
 from objectstates.report.verdict_text import section, side_texts
 from objectstates.web.events import EventStream
 from objectstates.web.review import edits
-from objectstates.web.review.answers import Answer, answers_of, chances_of, changed, confidence
+from objectstates.web.review.answers import (
+    Chances,
+    answers_of,
+    chances_of,
+    changed,
+    confidence,
+    left_out,
+)
 from objectstates.web.review.clip_data import (
     bare_result,
     clip_json,
@@ -113,7 +120,7 @@ class ReviewSession:
             return {
                 "folder": self.workspace.folder.name or str(self.workspace.folder),
                 "object": object_name(self._bare),
-                "names": journal.names.to_json(),
+                "names": dict(journal.names.labels),
                 "phase": self._phase,
                 "version": self._version,
                 "problem": self._problem,
@@ -173,31 +180,59 @@ class ReviewSession:
 
     # --- what a person tells --------------------------------------------------------------------
 
-    def set_action(self, clip: str, start: float, end: float) -> None:
-        """The action happens from start to end, seconds; both become times of frames."""
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What can be named: state_1, action, state_2 and so on."""
+        return tuple(self._journal.names.labels)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The numbers of the states, as corrections have them."""
+        return tuple(str(k + 1) for k in range(self._bare.n_states))
+
+    def set_action(self, clip: str, start: float, end: float, action: int = 1) -> None:
+        """The action happens from start to end, seconds; both become times of frames.
+
+        action : its number in a chain of changes.
+        """
+        if not 1 <= action <= self._bare.n_actions:
+            raise CorrectionError(f"there is no action {action}: there are {self._bare.n_actions}")
         start, end = self._snapped(clip, start, end)
-        self._edit(clip, lambda rows: edits.with_action(rows, clip, start, end))
+        value = self._number(action)
+        self._edit(clip, lambda rows: edits.with_action(rows, clip, start, end, value))
+
+    def _number(self, action: int) -> str:
+        """Of an action in corrections; empty where there is one."""
+        return str(action) if self._bare.n_actions > 1 else ""
 
     def confirm(self, clip: str) -> None:
-        """The action is as found; or, if that was said before, no longer."""
+        """The actions are as found; or, if that was said before, no longer."""
         self._check_clip(clip)
         if any(row.kind == "confirm" for row in self._journal.of(clip)):
             self._edit(clip, lambda rows: tuple(row for row in rows if row.kind != "confirm"))
             return
-        action = self._answers[clip].action
-        if action is None:
+        actions = enumerate(self._answers[clip].actions, start=1)
+        spans = {
+            self._number(k): self._confirmed_span(clip, action)
+            for k, action in actions
+            if action is not None
+        }
+        if not spans:
             raise CorrectionError("there is no action to confirm in this clip")
+        self._edit(clip, lambda rows: edits.with_confirmation(rows, clip, spans))
+
+    def _confirmed_span(self, clip: str, action: tuple[float, float]) -> tuple[float, float]:
+        """Start and end of an action as a correction has them, in seconds."""
         start, end = action
         if end - start < 0.04:  # a moment: what is confirmed must have a length
             start, end = self._around(clip, (start + end) / 2)
-        start, end = max(math.floor(1000 * start) / 1000, 0.0), math.ceil(1000 * end) / 1000
-        self._edit(clip, lambda rows: edits.with_confirmation(rows, clip, start, end))
+        return max(math.floor(1000 * start) / 1000, 0.0), math.ceil(1000 * end) / 1000
 
     def leave_out(self, clip: str, kind: Literal["exclude", "no_change"]) -> None:
         """Leave the clip out for this reason, or take it in again."""
         self._edit(clip, lambda rows: edits.with_toggled(rows, clip, kind))
 
-    def set_tracklet(self, clip: str, index: int, told: edits.Told) -> None:
+    def set_tracklet(self, clip: str, index: int, told: str) -> None:
         """What the tracklet with this index shows."""
         self._check_clip(clip)
         view = self._bare_view(clip)
@@ -207,7 +242,7 @@ class ReviewSession:
         interval = max(tracklet.start, 0.0), tracklet.end
         self._edit(clip, lambda rows: edits.with_tracklet(rows, clip, index, interval, told))
 
-    def set_state(self, clip: str, start: float, end: float, state: Literal["1", "2"]) -> None:
+    def set_state(self, clip: str, start: float, end: float, state: str) -> None:
         """The object is in this state from start to end, seconds."""
         start, end = self._snapped(clip, start, end)
         self._edit(clip, lambda rows: edits.with_state(rows, clip, start, end, state))
@@ -321,13 +356,13 @@ class ReviewSession:
     def _show(self, result: Result) -> None:
         self._answers = answers_of(result)
         for clip in self._numbers:  # those that failed to be ingested anew
-            self._answers.setdefault(clip, Answer(left_out="it takes no part in the result"))
+            self._answers.setdefault(clip, left_out(result, "it takes no part in the result"))
         self._views = {clip: ClipView(result, n, 0.0) for n, clip in enumerate(result.clips)}
 
     def _row(self, clip: str, now: bool, since: bool) -> dict[str, Any]:
         rows, chances = self._journal.of(clip), self._chances.get(clip)
-        if chances is not None and any(row.kind in ("action", "confirm") for row in rows):
-            chances = (1.0, *chances[1:])
+        if chances is not None:
+            chances = self._with_told(chances, rows)
         known = None if chances is None else confidence(chances)
         return {
             "id": clip,
@@ -342,14 +377,30 @@ class ReviewSession:
             "has_video": clip in self._has_video,
         }
 
+    def _with_told(self, chances: Chances, rows: edits.Rows) -> Chances:
+        """The chances with 1 for the actions that a person has told."""
+        told = [
+            any(edits.is_of_action(row, self._number(k + 1)) for row in rows)
+            for k in range(self._bare.n_actions)
+        ]
+        given = (1.0 if known else chance for known, chance in zip(told, chances, strict=False))
+        return (*given, *chances[len(told) :])
+
+    def _least_chances(self, clips: Sequence[str]) -> Array:
+        """(n, 1 + K) per clip the least chance of its actions, and those of its states."""
+        n_actions, width = self._bare.n_actions, self._bare.n_actions + self._bare.n_states
+        rows = [self._chances.get(clip, (0.0,) * width) for clip in clips]
+        chances = np.array(rows, np.float64).reshape(-1, width)
+        least = np.fmin.reduce(chances[:, :n_actions], axis=1)
+        return np.column_stack([least, chances[:, n_actions:]])
+
     def _next(self) -> list[str]:
         """The clips to look at next, as ``discovery.ask_next`` orders them."""
         clips = [clip for clip in self._numbers if not self._answers[clip].left_out]
         if self._chances:
             left = [clip for clip in clips if clip not in self._journal.rows]
-            unknown = (0.0, 0.0, 0.0)
-            chances = np.array([self._chances.get(clip, unknown) for clip in left]).reshape(-1, 3)
-            return [left[n] for n in np.argsort(chances_to_ask_by(chances), kind="stable")[:_NEXT]]
+            asked = chances_to_ask_by(self._least_chances(left))
+            return [left[n] for n in np.argsort(asked, kind="stable")[:_NEXT]]
         rows = np.array([self._numbers[clip] for clip in clips], np.int64)
         done = np.flatnonzero([clip in self._journal.rows for clip in clips])
         similarity = self._similarity[np.ix_(rows, rows)]

@@ -1,10 +1,11 @@
 // The dialogs of the page: names, and finishing.
 
 import { attempt, element } from "/assets/common.js";
-import { model } from "./model.js";
+import { isChain, model } from "./model.js";
 
 const $ = (id) => document.getElementById(id);
-const LABELS = ["state_1", "action", "state_2"];
+const labels = () => Object.keys(model.state.names);
+const ASKED = { state_1: "Before the action, the object is ", action: "The action is ", state_2: "After the action, the object is " };
 const WORDS = { fit: "Fitting and judging …", report: "Writing the report …" };
 const ABOUT = {
   csv: "tables for spreadsheets", jsonl: "a line per clip", webvtt: "subtitles for players", coco: "boxes and frames",
@@ -17,7 +18,7 @@ let started = false; // whether this tab asked to write
 /** Connect the dialogs; ``tell`` sends a change to the server. */
 export function setUpDialogs(tell) {
   $("names").addEventListener("click", () => {
-    for (const label of LABELS) $(`name-${label}`).value = model.state.names[label];
+    showNames();
     $("names-dialog").showModal();
     $("name-state_1").select();
   });
@@ -25,7 +26,7 @@ export function setUpDialogs(tell) {
   $("names-form").addEventListener("submit", (event) => {
     event.preventDefault();
     attempt(async () => {
-      const names = Object.fromEntries(LABELS.map((label) => [label, $(`name-${label}`).value]));
+      const names = Object.fromEntries(labels().map((label) => [label, $(`name-${label}`).value]));
       if (await tell("names", names)) $("names-dialog").close();
     });
   });
@@ -41,6 +42,15 @@ export function setUpDialogs(tell) {
     const formats = [...$("formats").querySelectorAll("input:checked")].map((each) => each.value);
     tell("finish", { formats });
   });
+}
+
+/** A field for each name; in a chain they are asked for by number. */
+function showNames() {
+  $("name-fields").replaceChildren(...labels().map((label) => {
+    const asked = isChain() ? `${label.startsWith("state") ? "State" : "Action"} ${label.split("_")[1]} is ` : ASKED[label];
+    const field = element("input", { type: "text", id: `name-${label}`, maxLength: 60, required: true, value: model.state.names[label] });
+    return element("label", { class: "field" }, asked, field);
+  }));
 }
 
 function showFormats() {

@@ -74,7 +74,7 @@ function button(row) {
   const { answer } = row;
   const left = answer.left_out || row.kinds.includes("exclude") || row.kinds.includes("no_change");
   const changed = row.changed_now ? row.before : row.changed ? row.found : null;
-  const time = answer.time ?? answer.action?.[0] ?? 0;
+  const time = answer.times.find((each) => each !== null) ?? 0;
   return element("button", { type: "button", class: `row-button${left ? " left-out" : ""}${row.changed_now ? " now" : ""}`, onclick: () => whenChosen(row.id) },
     thumbnail(row, `frame?clip=${encodeURIComponent(row.id)}&time=${Math.max(time, 0).toFixed(2)}&side=128`),
     element("span", { class: "row-text" },

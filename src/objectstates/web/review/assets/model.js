@@ -53,6 +53,11 @@ export function framesFrom(time, steps) {
 }
 
 export const name = (label) => model.state.names[label];
+/** The labels of the actions, in order: one, or several in a chain of changes. */
+export const actionLabels = () => Object.keys(model.state.names).filter((label) => label.startsWith("action"));
+/** The numbers of the states: 1, 2 and so on. */
+export const stateNumbers = () => Object.keys(model.state.names).filter((label) => label.startsWith("state")).map((_, k) => String(k + 1));
+export const isChain = () => actionLabels().length > 1;
 export const seconds = (time) => `${time.toFixed(2)} s`;
 export const span = ([start, end]) => `${start.toFixed(1)}–${end.toFixed(1)} s`;
 
@@ -60,18 +65,23 @@ export const span = ([start, end]) => `${start.toFixed(1)}–${end.toFixed(1)} s
 export function inWords(answer) {
   if (answer.left_out) return "left out";
   const parts = [];
-  if (answer.action) parts.push(`${name("action")} ${span(answer.action)}`);
-  const states = answer.states.map((each) => each.length).filter(Boolean).length;
-  if (!answer.action && states) parts.push("states only");
+  actionLabels().forEach((label, k) => {
+    if (answer.actions[k]) parts.push(`${name(label)} ${span(answer.actions[k])}`);
+  });
+  if (!parts.length && answer.states.some((each) => each.length)) parts.push("states only");
   return parts.join(", ") || "nothing found";
 }
 
 /** What changed from one answer to another, in words. */
 export function difference(before, now) {
   if (before.left_out || now.left_out) return `${inWords(now)}, was ${inWords(before)}`;
-  const moved = before.action && now.action && before.action.some((edge, k) => Math.abs(edge - now.action[k]) > 0.25);
-  if (moved) return `${name("action")} ${span(now.action)}, was ${span(before.action)}`;
-  for (const k of [0, 1]) {
+  for (const [k, label] of actionLabels().entries()) {
+    const [one, two] = [before.actions[k], now.actions[k]];
+    const moved = one && two && one.some((edge, side) => Math.abs(edge - two[side]) > 0.25);
+    if (moved) return `${name(label)} ${span(two)}, was ${span(one)}`;
+    if (isChain() && Boolean(one) !== Boolean(two)) return `${name(label)} ${two ? span(two) : "not found"}, was ${one ? span(one) : "not found"}`;
+  }
+  for (const k of now.states.keys()) {
     const label = name(`state_${k + 1}`);
     const [a, b] = [before.states[k], now.states[k]].map((each) => each.map(span).join(", ") || "not seen");
     if (a !== b) return `${label} ${b}, was ${a}`;

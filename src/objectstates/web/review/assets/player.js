@@ -34,7 +34,8 @@ export function show() {
   if (shownClip !== clip.id) {
     shownClip = clip.id;
     setLoop(null);
-    const begin = clip.answer.action ? Math.max(clip.answer.action[0] - 1, clip.extent[0]) : clip.extent[0];
+    const first = clip.answer.actions.find(Boolean);
+    const begin = first ? Math.max(first[0] - 1, clip.extent[0]) : clip.extent[0];
     if (clip.size) {
       const query = `clip=${encodeURIComponent(clip.id)}`;
       video.poster = `frame?${query}&time=${begin.toFixed(3)}&side=960`;

@@ -2,7 +2,7 @@
 
 import { api, attempt, element, listen, shortcuts, toast } from "/assets/common.js";
 import * as list from "./list.js";
-import { difference, model, name, readClip, readFrames, readState, snap } from "./model.js";
+import { difference, isChain, model, name, readClip, readFrames, readState, snap } from "./model.js";
 import * as player from "./player.js";
 import { setUpDialogs, showFinish } from "./dialogs.js";
 import * as timeline from "./timeline.js";
@@ -72,8 +72,9 @@ function showAll() {
   const { state } = model;
   document.title = `Review ${state.folder}`;
   $("folder").textContent = state.folder;
-  $("names").replaceChildren(tag("state_1"), " → ", tag("action"), " → ", tag("state_2"));
-  $("names").setAttribute("aria-label", `Names: ${name("state_1")}, ${name("action")}, ${name("state_2")}. Change them`);
+  const labels = Object.keys(state.names);
+  $("names").replaceChildren(...labels.flatMap((label, k) => (k ? [" → ", tag(label)] : [tag(label)])));
+  $("names").setAttribute("aria-label", `Names: ${labels.map(name).join(", ")}. Change them`);
   $("undo").disabled = state.undo === null;
   $("redo").disabled = state.redo === null;
   $("finish").title = state.saved ? "The result in the folder has all corrections" : "Write the corrected result";
@@ -87,7 +88,7 @@ function showAll() {
   document.body.dataset.version = String(state.version); // of the answers that are shown
 }
 
-const tag = (label) => element("span", { class: `tag ${label.replace("_", "-")}` }, name(label));
+const tag = (label) => element("span", { class: `tag ${label.startsWith("action") ? "action" : label.replace("_", "-")}` }, name(label));
 
 function showStatus() {
   const { phase, problem } = model.state;
@@ -137,7 +138,7 @@ function showClip() {
   timeline.move(player.time());
   const has = (kind) => clip.kinds.includes(kind);
   $("confirm").setAttribute("aria-pressed", String(has("confirm")));
-  $("confirm").disabled = !clip.answer.action;
+  $("confirm").disabled = !clip.answer.actions.some(Boolean);
   $("exclude").setAttribute("aria-pressed", String(has("exclude")));
   $("no-change").setAttribute("aria-pressed", String(has("no_change")));
   $("clear").hidden = !clip.kinds.length;
@@ -196,14 +197,22 @@ async function saveAction() {
   clearTimeout(pendingAction);
   pendingAction = null;
   const [start, end] = timeline.shownAction();
-  await tellClip("action", { start, end });
+  await tellClip("action", { start, end, action: timeline.actionNumber() });
 }
 
 function setAction(start, end) {
   shown = "";
   clearTimeout(pendingAction);
   pendingAction = null;
-  tellClip("action", { start, end });
+  tellClip("action", { start, end, action: timeline.actionNumber() });
+}
+
+/** In a chain, the keys and buttons for edges are those of one action: go on to the next. */
+async function nextAction() {
+  if (!isChain()) return;
+  await saveAction();
+  timeline.chooseNext();
+  if (timeline.shownAction()) player.seek(timeline.shownAction()[0]);
 }
 
 function setEdgeHere(edge) {
@@ -247,6 +256,7 @@ timeline.onAct({
   seek,
   setAction,
   changedAction,
+  saveAction,
   setTracklet: (index, told, how = {}) => tellClip("tracklet", { tracklet: index, value: told }, how),
 });
 list.onChoose((id) => {
@@ -269,6 +279,7 @@ const keys = shortcuts({
   "{": { does: "begin one frame later", run: () => timeline.nudge(0, 1) },
   "]": { does: "end one frame later", run: () => timeline.nudge(1, 1) },
   "}": { does: "end one frame earlier", run: () => timeline.nudge(1, -1) },
+  a: { does: "the next action of a chain", run: nextAction },
   c: { does: "right as found", run: confirmAndGoOn },
   h: { does: "nothing happens in this clip", run: () => tellClip("no_change") },
   x: { does: "exclude this clip", run: () => tellClip("exclude") },

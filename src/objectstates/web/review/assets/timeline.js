@@ -1,14 +1,15 @@
-// The timeline of the selected clip: change profile, action with edges to drag, tracklets to click.
+// The timeline of the selected clip: change profile, actions with edges to drag, tracklets to click.
 
 import { element } from "/assets/common.js";
-import { model, name, seconds, snap, span, framesFrom } from "./model.js";
+import { actionLabels, model, name, seconds, snap, span, stateNumbers, framesFrom } from "./model.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const place = document.getElementById("timeline");
-const MARKS = { 1: "1", 2: "2", not_object: "✕", "": "" };
 let acts = {}; // what the page does: seek(time), setAction(start, end), setTracklet(index, told)
-let action = null; // [start, end] as shown: dragged, or as found
-let bar, handles, playhead, lane;
+let actions = []; // [start, end] of each as shown: dragged, or as found; null where there is none
+let current = 0; // the action that keys and buttons move: of a chain, the one that was touched last
+let drawn = []; // per action its lane, bar and handles
+let playhead;
 let following = 0; // pointers that drag something
 
 export function onAct(actions) {
@@ -18,8 +19,21 @@ export function onAct(actions) {
 /** Whether something is being dragged; the timeline must then not be drawn anew. */
 export const isBusy = () => following > 0;
 
-/** The interval of the action as it is shown. */
-export const shownAction = () => action;
+/** The interval of the current action as it is shown. */
+export const shownAction = () => actions[current];
+
+/** The number of the current action. */
+export const actionNumber = () => current + 1;
+
+/** Make the next action of a chain the current one. */
+export function chooseNext() {
+  choose((current + 1) % drawn.length);
+}
+
+function choose(k) {
+  current = k;
+  drawn.forEach(({ lane }, each) => lane.classList.toggle("current", drawn.length > 1 && each === k));
+}
 
 const share = (time) => {
   const [start, end] = model.clip.extent;
@@ -28,7 +42,7 @@ const share = (time) => {
 const percent = (time) => `${(100 * share(time)).toFixed(3)}%`;
 
 function timeAt(event) {
-  const box = lane.getBoundingClientRect();
+  const box = drawn[0].lane.getBoundingClientRect();
   const [start, end] = model.clip.extent;
   const along = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
   return start + along * (end - start);
@@ -38,18 +52,24 @@ function timeAt(event) {
 export function show() {
   const clip = model.clip;
   const focused = document.activeElement?.dataset?.key;
-  const answered = model.state.phase === "refitting" ? null : clip.answer.action;
-  action = [...(answered || toldAction(clip) || clip.answer.action || [])];
-  if (!action.length) action = null;
-  place.replaceChildren(changeLane(clip), actionLane(clip), ...trackletLanes(clip), ruler(clip));
+  const labels = actionLabels();
+  actions = labels.map((_, k) => {
+    const found = clip.answer.actions[k];
+    const shown = model.state.phase === "refitting" ? toldAction(clip, k) || found : found || toldAction(clip, k);
+    return shown ? [...shown] : null;
+  });
+  drawn = labels.map((label, k) => actionLane(clip, label, k));
+  current = Math.min(current, labels.length - 1);
+  place.replaceChildren(changeLane(clip), ...drawn.map(({ lane }) => lane), ...trackletLanes(clip), ruler(clip));
   playhead = element("div", { class: "playhead" });
   place.append(playhead);
-  showAction();
+  labels.forEach((_, k) => showAction(k));
+  choose(current);
   if (focused) place.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
-function toldAction(clip) {
-  const row = clip.told.find((each) => ["action", "confirm"].includes(each.kind) && each.start !== null && each.end !== null);
+function toldAction(clip, k) {
+  const row = clip.told.find((each) => ["action", "confirm"].includes(each.kind) && ["", String(k + 1)].includes(each.value) && each.start !== null && each.end !== null);
   return row ? [row.start, row.end] : null;
 }
 
@@ -57,24 +77,26 @@ export function move(time) {
   if (playhead && model.clip) playhead.style.left = `calc(var(--gutter) + (100% - var(--gutter)) * ${share(time).toFixed(5)})`;
 }
 
-/** Move an edge of the action (0 start, 1 end) by frames, without saving. */
+/** Move an edge of the current action (0 start, 1 end) by frames, without saving. */
 export function nudge(edge, frames) {
+  const action = actions[current];
   if (!action) return;
   setEdge(edge, framesFrom(snap(action[edge]), frames));
   acts.seek(action[edge]);
-  acts.changedAction(action);
+  acts.changedAction();
 }
 
 export function setEdge(edge, time) {
   const [first, last] = model.clip.extent;
   const to = Math.min(Math.max(time, first), last);
-  if (!action) action = edge === 0 ? [to, Math.min(to + 1, last)] : [Math.max(to - 1, first), to];
+  const action = actions[current] ?? (edge === 0 ? [to, Math.min(to + 1, last)] : [Math.max(to - 1, first), to]);
+  actions[current] = action;
   action[edge] = to;
   if (action[1] <= action[0]) {
     if (edge === 0) action[1] = framesFrom(action[0], 1);
     else action[0] = framesFrom(action[1], -1);
   }
-  showAction();
+  showAction(current);
 }
 
 // --- lanes ------------------------------------------------------------------------------------------
@@ -99,18 +121,29 @@ function changeLane(clip) {
   return holder;
 }
 
-function actionLane(clip) {
-  bar = element("div", { class: "action-bar" });
-  handles = [0, 1].map((edge) => element("div", {
-    class: `handle ${edge ? "end" : "start"}`, role: "slider", tabIndex: 0, "data-key": `edge-${edge}`,
-    "aria-label": edge ? "End of the action" : "Start of the action",
+/** The lane of an action with its bar and its edges; k counts from 0. */
+function actionLane(clip, label, k) {
+  const words = label.replace("_", " ");
+  const bar = element("div", { class: "action-bar" });
+  const handles = [0, 1].map((edge) => element("div", {
+    class: `handle ${edge ? "end" : "start"}`, role: "slider", tabIndex: 0, "data-key": `edge-${k ? `${k}-` : ""}${edge}`,
+    "aria-label": `${edge ? "End" : "Start"} of ${label === "action" ? "the action" : words}`,
     "aria-valuemin": clip.extent[0].toFixed(2), "aria-valuemax": clip.extent[1].toFixed(2),
-    onpointerdown: (event) => drag(event, edge), onkeydown: (event) => keyOnEdge(event, edge),
+    onpointerdown: (event) => drag(event, k, edge), onkeydown: (event) => keyOnEdge(event, k, edge),
+    onfocus: () => touch(k),
   }));
-  lane = element("div", { class: "lane action-lane", onpointerdown: draw },
-    element("span", { class: "lane-name" }, name("action")), bar, ...handles);
-  if (clip.found?.action) lane.append(ghost(clip.found.action));
-  return lane;
+  const lane = element("div", { class: "lane action-lane", onpointerdown: (event) => draw(event, k) },
+    element("span", { class: "lane-name", title: name(label) }, name(label)), bar, ...handles);
+  const found = clip.found?.actions[k];
+  if (found) lane.append(ghost(found));
+  return { lane, bar, handles };
+}
+
+/** Make an action the current one; what was moved of another is saved before. */
+function touch(k) {
+  if (k === current) return;
+  acts.saveAction();
+  choose(k);
 }
 
 /** Where the action was found before corrections. */
@@ -121,13 +154,15 @@ function ghost([start, end]) {
   return made;
 }
 
-function showAction() {
+function showAction(k) {
+  const { bar, handles } = drawn[k];
+  const action = actions[k];
   bar.hidden = !action;
   handles.forEach((handle) => { handle.hidden = !action; });
   if (!action) return;
   bar.style.left = percent(action[0]);
   bar.style.width = `${(100 * (share(action[1]) - share(action[0]))).toFixed(3)}%`;
-  bar.title = `${name("action")} ${span(action)}`;
+  bar.title = `${name(actionLabels()[k])} ${span(action)}`;
   handles.forEach((handle, edge) => {
     handle.style.left = percent(action[edge]);
     handle.setAttribute("aria-valuenow", action[edge].toFixed(2));
@@ -154,7 +189,7 @@ function trackletLanes(clip) {
 }
 
 function trackletButton(tracklet) {
-  const says = { 1: name("state_1"), 2: name("state_2"), not_object: "not the object" }[tracklet.told];
+  const says = tracklet.told === "not_object" ? "not the object" : tracklet.told && (name(`state_${tracklet.told}`) ?? tracklet.told);
   const is = tracklet.state ? name(`state_${tracklet.state}`) : "no state";
   const kind = tracklet.told === "not_object" ? "not" : tracklet.state ? `state-${tracklet.state}` : "";
   const label = `${span([tracklet.start, tracklet.end])}: ${is}${says ? `, you said ${says}` : ""}`;
@@ -165,15 +200,15 @@ function trackletButton(tracklet) {
     onclick: () => cycle(tracklet),
     onfocus: () => acts.seek((tracklet.start + tracklet.end) / 2),
     onkeydown: (event) => keyOnTracklet(event, tracklet),
-  }, MARKS[tracklet.told] || "");
+  }, tracklet.told === "not_object" ? "✕" : tracklet.told);
   made.style.left = percent(tracklet.start);
   made.style.width = `calc(${(100 * (share(tracklet.end) - share(tracklet.start))).toFixed(3)}% - 1px)`;
   return made;
 }
 
-/** A click goes on to the next of: state 1, state 2, not the object, as found. */
+/** A click goes on to the next of: state 1, state 2 and so on, not the object, as found. */
 async function cycle(tracklet) {
-  const order = ["1", "2", "not_object", ""];
+  const order = [...stateNumbers(), "not_object", ""];
   const at = order.indexOf(tracklet.told);
   for (let k = 1; k <= order.length; k += 1) {
     const told = order[(at + k) % order.length];
@@ -183,7 +218,7 @@ async function cycle(tracklet) {
 }
 
 function keyOnTracklet(event, tracklet) {
-  const told = { 1: "1", 2: "2", d: "not_object", Backspace: "", Delete: "" }[event.key];
+  const told = stateNumbers().includes(event.key) ? event.key : { d: "not_object", Backspace: "", Delete: "" }[event.key];
   if (told === undefined || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
   acts.setTracklet(tracklet.index, told);
@@ -228,10 +263,12 @@ function scrub(event) {
   follow(event, (each) => acts.seek(timeAt(each)));
 }
 
-function drag(event, edge) {
+function drag(event, k, edge) {
   if (event.button > 0) return;
   event.stopPropagation();
   event.currentTarget.focus();
+  touch(k);
+  const action = actions[k];
   const before = [...action];
   follow(event, (each) => {
     setEdge(edge, snap(timeAt(each)));
@@ -241,33 +278,36 @@ function drag(event, edge) {
   });
 }
 
-/** Draw a new interval on the action's lane; a click alone moves the playhead. */
-function draw(event) {
+/** Draw a new interval on an action's lane; a click alone moves the playhead. */
+function draw(event, k) {
   if (event.button > 0) return;
+  touch(k);
   const begun = timeAt(event);
-  const before = action && [...action];
-  let drawn = false;
+  const before = actions[k] && [...actions[k]];
+  let moved = false;
   follow(event, (each) => {
     const now = timeAt(each);
-    const far = Math.abs(share(now) - share(begun)) * lane.clientWidth > 6;
-    if (!drawn && !far) return;
-    drawn = true;
-    action = [snap(Math.min(begun, now)), snap(Math.max(begun, now))];
+    const far = Math.abs(share(now) - share(begun)) * drawn[k].lane.clientWidth > 6;
+    if (!moved && !far) return;
+    moved = true;
+    const action = [snap(Math.min(begun, now)), snap(Math.max(begun, now))];
     if (action[1] <= action[0]) action[1] = framesFrom(action[0], 1);
+    actions[k] = action;
     acts.seek(now);
-    showAction();
+    showAction(k);
   }, (each) => {
-    if (drawn && each.type === "pointerup") acts.setAction(...action);
-    else if (drawn) {
-      action = before;
-      showAction();
+    if (moved && each.type === "pointerup") acts.setAction(...actions[k]);
+    else if (moved) {
+      actions[k] = before;
+      showAction(k);
     } else acts.seek(begun);
   });
 }
 
-function keyOnEdge(event, edge) {
+function keyOnEdge(event, k, edge) {
   const frames = { ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10 }[event.key];
   if (!frames || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
+  touch(k);
   nudge(edge, event.shiftKey ? 10 * frames : frames);
 }
