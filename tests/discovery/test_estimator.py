@@ -589,7 +589,7 @@ def test_a_chain_is_found_and_predicted(chain, labelling):
 
 
 def test_states_of_one_look_share_a_classifier():
-    chain = {"changes": 2, "pattern": "ABA"}
+    chain: dict[str, Any] = {"changes": 2, "pattern": "ABA"}
     corpus = synthetic_corpus(8, noise=0.5, **chain)
     found = JointDiscovery(verdict=False, **chain).fit(corpus).result_.classifiers["state"]
     np.testing.assert_array_equal(found.weights[:, 0], found.weights[:, 2])
@@ -612,6 +612,8 @@ def test_a_clip_may_lack_a_step():
 def test_the_verdict_names_the_weakest_change():
     corpus = synthetic_corpus(8, noise=0.5, changes=2, tracklets_per_clip=12, chunks_per_clip=25)
     result = JointDiscovery(changes=2).fit(corpus).result_
+    assert result.confidences is not None
+    assert result.verdict is not None
     assert result.confidences.shape == (8, 5)
     assert result.verdict.why.startswith(("Change 1 of 2: ", "Change 2 of 2: "))
     assert result.progress is None
