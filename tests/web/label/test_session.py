@@ -95,6 +95,19 @@ def test_the_first_frame_is_there_at_once_and_frames_differ(session: LabelSessio
     assert session.state()["counts"]["by_hand"] == FIRST_TRAINING - 1
 
 
+def test_frames_of_a_video_that_was_removed_are_neither_shown_nor_counted(session: LabelSession):
+    draw(session, 3)  # one of each clip
+    fewer = LabelSession(demo_clips(2), "drawer", session.folder)
+    try:
+        state = fewer.state()
+        assert {frame["clip"] for frame in state["frames"]} == {"drawer_06", "drawer_07"}
+        assert (state["counts"]["by_hand"], state["counts"]["clips"]) == (2, 2)
+        with pytest.raises(LabelError, match="2 frames have a box"):
+            fewer.finish()
+    finally:
+        fewer.close()
+
+
 def test_each_box_is_on_disk_when_it_is_answered(session: LabelSession):
     (frame,) = draw(session, 1)
     (image,) = read_labels(session.folder / "labels.json").images

@@ -134,25 +134,29 @@ class LabelSession:
     def state(self) -> dict[str, Any]:
         """All that the page shows, apart from the frame."""
         with self._lock:
-            failed = self._choice.failed
             return {
                 "object": self.object_name,
                 "folder": str(self.folder),
-                "clips": [
-                    {"id": clip, **({"failed": failed[clip]} if clip in failed else {})}
-                    for clip in self._clips
-                ],
-                "frames": [frame.to_json() for frame in self._labels.frames.values()],
-                "counts": self._labels.counts(),
+                "clips": self._clips_state(),
+                "frames": [frame.to_json() for frame in self._labels.of_clips(self._clips)],
+                "counts": self._labels.counts(self._clips),
                 "first_training": FIRST_TRAINING,
                 "enough_recall": ENOUGH_RECALL,
                 "training": self._training_state(),
                 "finished": self._finished_state(),
             }
 
+    def _clips_state(self) -> list[dict[str, str]]:
+        failed = self._choice.failed
+        return [
+            {"id": clip, **({"failed": failed[clip]} if clip in failed else {})}
+            for clip in self._clips
+        ]
+
     def _training_state(self) -> dict[str, Any]:
         return {
             "busy": self._trainer.busy,
+            "final": self._trainer.final,
             "progress": self._progress,
             "has_detector": self._detector is not None,
             "recalls": self._training.recalls,
@@ -332,7 +336,7 @@ class LabelSession:
     def finish(self) -> None:
         """Train the detector that the user keeps, in the background."""
         with self._lock:
-            counts = self._labels.counts()
+            counts = self._labels.counts(self._clips)
             if counts["with_box"] < MIN_IMAGES:
                 raise LabelError(
                     f"{counts['with_box']} frames have a box: label at least {MIN_IMAGES}, better "
@@ -348,7 +352,7 @@ class LabelSession:
         self._tell()
 
     def _train(self) -> None:
-        counts = self._labels.counts()
+        counts = self._labels.counts(self._clips)
         if counts["by_hand"] >= FIRST_TRAINING and counts["with_box"] >= MIN_IMAGES:
             self._trainer.request(Request(self._labels.path, self.folder / "proposals.npz"))
 
@@ -399,12 +403,12 @@ class LabelSession:
         except ObjectStatesError as problem:
             with self._lock:
                 self._problem = str(problem)
-            self._tell()
+        self._tell()  # also which clips cannot be read
 
     def _tell(self, kind: str = "label.state") -> None:
         with self._lock:
-            data = {"training": self._training_state(), "finished": self._finished_state()}
-            data["counts"] = self._labels.counts()
+            data: dict[str, Any] = {"training": self._training_state(), "finished": self._finished_state()}
+            data |= {"counts": self._labels.counts(self._clips), "clips": self._clips_state()}
         if self._publish is not None:
             self._publish(kind, data)
 

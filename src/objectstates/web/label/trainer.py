@@ -50,6 +50,12 @@ class Trainer:
         with self._lock:
             return self._running is not None or self._waiting is not None
 
+    @property
+    def final(self) -> bool:
+        """Whether the detector that the user keeps is trained, or waits for that."""
+        with self._lock:
+            return any(each is not None and each.final for each in (self._running, self._waiting))
+
     def request(self, request: Request) -> None:
         """Train as soon as possible; a final training is not displaced by another."""
         with self._lock:
