@@ -137,6 +137,28 @@ def test_a_box_is_drawn_followed_kept_and_the_next_frame_shown(page: Opened):
     assert len(strip) == len(page.frames())
 
 
+def test_a_slip_of_the_hand_is_no_label(page: Opened):
+    before = page.at()
+    page.drag(true_box(*before))
+    (frame,) = eventually(page.frames, "the box is saved")
+    page.drag(true_box(*before))  # from its own corner to the opposite one
+    page.press("o")  # and what follows still has the box
+    assert page.boxes() == 1
+    assert page.frames() == [frame]
+
+
+def test_a_frame_without_a_box_is_skipped_but_not_accepted(page: Opened):
+    before = page.at()
+    assert "Drag a box around the drawer" in page.text("status")
+    assert not page.driver.find_element("id", "accept").is_enabled()
+    page.press(ENTER)
+    eventually(lambda: "no box yet" in page.text("status"), "the page says what to do")
+    assert page.at() == before
+    assert page.text("finish-note").startswith("Draw a box in 4 more frames")
+    page.press("n")
+    page.went_on(before)
+
+
 def test_everything_can_be_done_by_keyboard(page: Opened):
     before = page.at()
     page.press("b")

@@ -398,12 +398,14 @@ class LabelSession:
         return None
 
     def _prepare(self) -> None:
+        self._choice.probe(self._stopped.is_set)
+        self._tell()  # which clips cannot be read
         try:
             self._choice.prepare(self._stopped.is_set)
         except ObjectStatesError as problem:
             with self._lock:
                 self._problem = str(problem)
-        self._tell()  # also which clips cannot be read
+            self._tell()
 
     def _tell(self, kind: str = "label.state") -> None:
         with self._lock:

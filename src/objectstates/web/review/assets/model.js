@@ -53,8 +53,8 @@ export function framesFrom(time, steps) {
 }
 
 export const name = (label) => model.state.names[label];
-export const seconds = (time) => `${time.toFixed(2)} s`;
-export const span = ([start, end]) => `${start.toFixed(1)}–${end.toFixed(1)} s`;
+export const seconds = (time) => `${time.toFixed(2)}\u00a0s`;
+export const span = ([start, end]) => `${start.toFixed(1)}–\u2060${end.toFixed(1)}\u00a0s`;
 
 /** An answer in words. */
 export function inWords(answer) {
