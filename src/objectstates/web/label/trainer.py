@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from objectstates.base.cache import content_digest
 from objectstates.web.child_process import start_child
@@ -51,10 +51,12 @@ class Trainer:
             return self._running is not None or self._waiting is not None
 
     @property
-    def final(self) -> bool:
-        """Whether the detector that the user keeps is trained, or waits for that."""
+    def final(self) -> Literal["", "waiting", "running"]:
+        """Whether the detector that the user keeps waits for another training, or is trained."""
         with self._lock:
-            return any(each is not None and each.final for each in (self._running, self._waiting))
+            if self._running is not None and self._running.final:
+                return "running"
+            return "waiting" if self._waiting is not None and self._waiting.final else ""
 
     def request(self, request: Request) -> None:
         """Train as soon as possible; a final training is not displaced by another."""

@@ -68,7 +68,7 @@ function text(x, y, words) {
 
 function finishText(counts, final, running) {
   const wait = "This takes a few minutes. You may go back meanwhile, but leave the terminal open.";
-  if (running) return `${running.stage === "train" ? "Training the detector on all boxes." : "Trained. Judging it on held-out clips."} ${wait}`;
+  if (final === "running") return `${running?.stage === "recall" ? "Trained. Judging it on held-out clips." : "Training the detector on all boxes."} ${wait}`;
   if (final) return `The training in the background ends first, then the detector is trained on all boxes. ${wait}`;
   const missing = BOXES_NEEDED - counts.with_box;
   if (missing > 0) return `Draw a box in ${count(missing, "more frame")}; then the detector can be trained.`;
@@ -78,7 +78,7 @@ function finishText(counts, final, running) {
 function showFinish({ counts, training, finished }) {
   const { final } = training;
   const running = final && training.progress?.final ? training.progress : null;
-  $("finish").disabled = counts.with_box < BOXES_NEEDED || final;
+  $("finish").disabled = counts.with_box < BOXES_NEEDED || Boolean(final);
   $("finish").textContent = finished ? "Train it again" : "Train the detector";
   $("finish").className = finished && !finished.outdated ? "quiet" : "primary";
   $("finish-progress").hidden = !final;
@@ -90,7 +90,7 @@ function showFinish({ counts, training, finished }) {
   }
   $("finish-note").textContent = finishText(counts, final, running);
   $("finish-note").hidden = Boolean(finished) && !final;
-  $("done").hidden = !finished || final;
+  $("done").hidden = !finished || Boolean(final);
   if (!finished) return;
   const judged = finished.recall ? ` It finds ${recallText(finished.recall)}.` : " It could not be judged: there is no clip to hold out.";
   const stale = finished.outdated ? " You have changed labels since: train it again to use them." : "";
