@@ -295,7 +295,13 @@ function told(data) {
 /** Show the first proposals at once, if the frame waits for a box. */
 function newDetector() {
   toast("The detector now proposes boxes: Enter accepts.");
-  if (frame && !frame.labelled && !editor.boxes.length) attempt(async () => show(await api("POST", "api/frame", { clip: frame.clip, time: frame.time }), { remember: false }));
+  const waits = () => frame && !frame.labelled && !editor.boxes.length && !editor.drag; // a drag goes on
+  if (!waits()) return;
+  const { clip, time } = frame;
+  attempt(async () => {
+    const found = await api("POST", "api/frame", { clip, time });
+    if (waits() && frame.clip === clip && frame.time === time) await show(found, { remember: false });
+  });
 }
 
 $("accept").addEventListener("click", accept);
