@@ -9,7 +9,8 @@ judged. ``--detector`` replaces it. As a user would tell: the number of changes;
 alike, those of the same name; and which steps are optional, those that some clip lacks.
 
 Methods are those of ``evaluation/chain_baselines.py``, and ``joint``, the discovery of the chain at
-the default settings. Numbers are means over clips with 95 % bounds (``evaluation/precision.py``,
+the default settings; ``at best`` is the truth itself, imperfect where the detector missed the
+object. Numbers are means over clips with 95 % bounds (``evaluation/precision.py``,
 ``evaluation/segments.py``); ``to interval`` and ``to change`` are the seconds from an action's time
 to the true action and to the moment of the fastest true change: median and 90 % of the actions
 found. The last tables are the means over chains of the same length, and the differences of
@@ -49,6 +50,7 @@ from objectstates.evaluation.chain_baselines import (
     independent_fits,
     ordered_chance,
     ordered_kmeans,
+    true_labels,
 )
 from objectstates.evaluation.score_files import plain_number
 from objectstates.evaluation.segments import IOUS, SegmentScore, segment_scores
@@ -106,6 +108,7 @@ METHODS: Mapping[str, Callable[[Corpus, Chain], list[Result]]] = {
     "k-means": lambda corpus, _: [ordered_kmeans(corpus)],
     "independent fits": lambda corpus, chain: [independent_fits(corpus, chain.model())],
     "joint": _joint,
+    "at best": lambda corpus, _: [true_labels(corpus)],
 }
 
 
@@ -201,7 +204,7 @@ def differences(chains: Sequence[dict[str, Judged]]) -> Table:
         return np.asarray(np.nansum(columns, axis=1) / np.where(known, known, np.nan))
 
     rows = []
-    for other in (name for name in chains[0] if name != "joint"):
+    for other in (name for name in chains[0] if name not in ("joint", "at best")):
         for what in ("actions", "states", "F1@0.25"):
             pairs = [(scores(each["joint"], what), scores(each[other], what)) for each in chains]
             rows.append((what, "joint", other, paired(pairs)))
