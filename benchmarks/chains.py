@@ -3,10 +3,11 @@
     python -m benchmarks.chains FOLDER --out OUT [--train FOLDER] [--detector motion]
 
 FOLDER has a folder of films per chain, with ``<clip>.json`` beside ``<clip>.mp4``, such as those of
-``benchmarks.simulated``; ``crops.json`` restricts the clips. A few-shot detector is trained on the
-films of the same chain in ``--train``; without it, on the first six films, which are then not
-judged. ``--detector`` replaces it. As a user would tell: the number of changes; which states look
-alike, those of the same name; and which steps are optional, those that some clip lacks.
+``benchmarks.simulated``; ``crops.json`` restricts the clips, unless ``--no-crops`` is given. A
+few-shot detector is trained on the films of the same chain in ``--train``; without it, on the first
+six films, which are then not judged. ``--detector`` replaces it. The discovery is told what a user
+would tell: the number of changes; which states look alike, those of the same name; and which steps
+are optional, those that some clip lacks.
 
 Methods are those of ``evaluation/chain_baselines.py``, and ``joint``, the discovery of the chain at
 the default settings; ``at best`` is the truth itself, imperfect where the detector missed the
@@ -221,12 +222,14 @@ def clip_rows(name: str, judged: dict[str, Judged]) -> list[dict[str, Any]]:
     return rows
 
 
-def manipulations(folder: Path, train: Path | None, tasks: Sequence[str]) -> list[Manipulation]:
-    """The chains in a folder, with the clips to train on."""
+def manipulations(
+    folder: Path, train: Path | None, tasks: Sequence[str] = (), *, crops: bool = True
+) -> list[Manipulation]:
+    """The chains in a folder, all unless ``tasks`` names some, with the clips to train on."""
     others = {} if train is None else {each.name: each for each in find_manipulations(train)}
     return [
         read_manipulation(where, others.get(where.name))
-        for where in find_manipulations(folder)
+        for where in find_manipulations(folder, crops=crops)
         if not tasks or where.name in tasks
     ]
 
@@ -237,6 +240,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--train", type=Path)
     parser.add_argument("--tasks", nargs="*", default=[])
+    parser.add_argument("--no-crops", action="store_true")
     parser.add_argument("--detector", default="")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--processes", type=int, default=2)
@@ -248,7 +252,8 @@ def main() -> None:
     )
     by_length: dict[int, list[dict[str, Judged]]] = {}
     parts, rows = [], []
-    for clips in manipulations(options.data, options.train, options.tasks):
+    crops = not options.no_crops
+    for clips in manipulations(options.data, options.train, options.tasks, crops=crops):
         corpus = Stages(clips, options.out, settings, lambda *_: None).corpus
         chain = chain_of({clip.id: clips.truth[clip.id] for clip in clips.test}, state_names(clips))
         judged = judge(corpus, clips.truth, chain)

@@ -103,7 +103,7 @@ def test_the_detector_may_be_trained_on_another_folder(tmp_path) -> None:
     for name in ("00", "01"):
         film(tmp_path / "test" / "drawer", name)
         film(tmp_path / "dev" / "drawer", name)
-    (chain,) = manipulations(tmp_path / "test", tmp_path / "dev", [])
+    (chain,) = manipulations(tmp_path / "test", tmp_path / "dev")
     assert [clip.id for clip in chain.test] == ["00", "01"]
     assert [clip.id for clip in chain.train] == ["train/00", "train/01"]
     assert {clip.video.parent.parent.name for clip in chain.train} == {"dev"}
