@@ -40,6 +40,7 @@ from objectstates.discovery.corrections import Applied, Bounds, apply_correction
 from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
 from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
 from objectstates.discovery.out_of_core import (
+    FeaturesOnDisk,
     Workers,
     pose_out_of_core,
     random_clips,
@@ -290,20 +291,11 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         clock, stopper = Stopwatch(), Stopper(callback)
         corpus = Corpus.load(path, features=False)
         if self.changes == "auto":
-            everything = stored_features(Path(path), corpus, corpus, target=self.target)
-            sample = random_clips(len(corpus), SAMPLE, seed=int(self.seed))
-            clips = with_stored_features(corpus, everything, sample)
+            clips = self._sample(path, corpus)
             told = tuple(row for row in _rows(corrections) if row.clip in clips.clip_ids)
             chosen, expected = self._how_many(clips, callback, told)
-            chosen.fit_folder(
-                path,
-                callback,
-                shards=shards,
-                processes=processes,
-                scratch=scratch,
-                ray_address=ray_address,
-                corrections=corrections,
-            )
+            means = {"scratch": scratch, "ray_address": ray_address, "corrections": corrections}
+            chosen.fit_folder(path, callback, shards=shards, processes=processes, **means)  # type: ignore[arg-type]
             return self._adopt(chosen, expected, names)
         prepared = self._constrained(corpus, corrections, names)
         applied, kept, skipped = prepared.applied, prepared.kept, prepared.skipped
@@ -319,17 +311,30 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         found = self._discover(kept, pose, stopper, clock, applied.bounds)
         found = _with_corrections(found, applied, names)
         if self.verdict and not stopper.stopped:
-            sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
-            clips = with_stored_features(kept, stored, sample)
-            judged = self._judged(clips, found.select(sample), applied.bounds)
-            found = judge_by_sample(found, sample, judged)
-            clock.lap("verdict")
-            read = partial(with_stored_features, kept, stored)
-            if found.n_actions == 1:
-                found = with_progress(found, read, seed=int(self.seed))
-            clock.lap("progress")
+            found = self._judged_by_sample(kept, stored, found, applied.bounds, clock)
         sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
+
+    def _judged_by_sample(
+        self, kept: Corpus, stored: FeaturesOnDisk, found: Result, bounds: Bounds, clock: Stopwatch
+    ) -> Result:
+        """``found``, the result on ``kept``, with verdict and progress by a sample of the clips."""
+        sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
+        clips = with_stored_features(kept, stored, sample)
+        judged = self._judged(clips, found.select(sample), bounds)
+        found = judge_by_sample(found, sample, judged)
+        clock.lap("verdict")
+        if found.n_actions == 1:
+            read = partial(with_stored_features, kept, stored)
+            found = with_progress(found, read, seed=int(self.seed))
+        clock.lap("progress")
+        return found
+
+    def _sample(self, path: str | Path, corpus: Corpus) -> Corpus:
+        """Some clips of the corpus in the folder ``path``, with their features."""
+        stored = stored_features(Path(path), corpus, corpus, target=self.target)
+        clips = random_clips(len(corpus), SAMPLE, seed=int(self.seed))
+        return with_stored_features(corpus, stored, clips)
 
     def _how_many(
         self, corpus: Corpus, callback: Callback | None, corrections: Corrections
@@ -367,10 +372,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         sizes = len(corpus.chunks.start), len(corpus.tracklets.start)
         nu = float(self.nu) / self._seconds_per_unit(corpus)
         held_out = self.labelling == "held_out" and len(corpus) > 1  # a single clip has no others
-        formulation = self._formulation
-        action, state = formulation.constraints(corpus, *sizes, required=held_out)
-        weights = Weights(nu, float(self.mu), float(self.lam))
-        with within_memory(self.device), pose(action, state, weights) as posed:
+        formulation, weights = self._formulation, Weights(nu, float(self.mu), float(self.lam))
+        sides = formulation.constraints(corpus, *sizes, required=held_out)
+        with within_memory(self.device), pose(*sides, weights) as posed:
             clock.lap("factorise")
             run = best_run(
                 posed,
@@ -385,10 +389,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             clock.lap("solve")
             if held_out:
                 labels = run.rounding.action, run.rounding.state
-                learn = posed.problem.learn
-                _, optional = formulation.constraints(corpus, *sizes)
+                _, state = formulation.constraints(corpus, *sizes)
                 found, classifiers = label_held_out(
-                    corpus, optional, *labels, learn, bounds, formulation.steps
+                    corpus, state, *labels, posed.problem.learn, bounds, formulation.steps
                 )
             else:
                 found, classifiers = label_by_rounding(corpus, run.rounding, bounds)
@@ -396,15 +399,12 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             terms = posed.problem.integer_terms(found.action, found.state)
         clock.lap("label")
         summary = {
-            "kind": "fit",
-            "versions": result_assembly.versions(),
             "seed": int(self.seed),
-            "learned_from": len(corpus),
             **result_assembly.run_summary(run, terms),
+            "learned_from": len(corpus),
             "coupling_per_second": nu,
             "detection_scale": detection_scale(corpus),
             "labelled": "held_out" if held_out else "paper",
-            "trace": run.trace,
         }
         if self.reduce is not None:
             summary["reduced"] = result_assembly.reduction_summary(posed.reductions, found)

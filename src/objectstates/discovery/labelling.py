@@ -280,10 +280,10 @@ def label_held_out(
     steps : those that a clip may lack; the solver's labels have them all.
     """
     for _ in range(ROUNDS if steps.numbers else 0):
-        scores = [
+        scores = (
             _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1).scores,
             _HeldOut(learn, "state", state, corpus.tracklets.offsets, corpus.n_states).scores,
-        ]
+        )
         action, state = without_lacking(corpus, action, state, *scores, steps)
     action_side = _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1)
     scale = detection_scale(corpus)
