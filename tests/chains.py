@@ -52,9 +52,8 @@ def chain_clip(name: str, video: str | None, n_states: int, seed: int = 0) -> Cl
     rng = np.random.default_rng(seed)
 
     def look(kind: int) -> Floats:
-        return (np.eye(n_states + 1)[kind] + 0.05 * rng.standard_normal(n_states + 1)).astype(
-            np.float32
-        )
+        noise = 0.05 * rng.standard_normal(n_states + 1)
+        return np.asarray(np.eye(n_states + 1)[kind] + noise, np.float32)
 
     tracklets = [
         Tracklet(
