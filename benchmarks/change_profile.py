@@ -115,7 +115,7 @@ def main() -> None:
             for n, row in enumerate(scores[0].rows):
                 apart = scores[1][n] if n < len(scores[1]) else None
                 where = {"manipulation": manipulation.name, "condition": name, "time": apart}
-                rows.append({**where, **vars(row)})
+                rows.append({**where, **row.columns})
         parts.append(f"**{manipulation.name}**, {len(manipulation.test)} clips\n\n{table(own)}")
         print(parts[-1], flush=True)
     text = "\n\n".join([*parts, f"**mean**\n\n{table(judged)}"]) + "\n"

@@ -252,9 +252,10 @@ def on_host(problem: Any, shard: Any, chunks: Any, tracklets: Any) -> dict[str, 
     gap = 0.0
     for sides, parts in _host_sides(problem, shard, (chunks, tracklets), labels):
         targets = [np.empty(len(part), np.int8) for part in parts]
+        nothing = [np.zeros((side.constraints.n_clips, 1 + k)) for k, side in enumerate(sides)]
         gap += duality_gap(
             sides[0], sides[1], problem.scales.coupling,
-            parts[0], parts[1], sums.action, sums.state, targets[0], targets[1],
+            parts[0], parts[1], sums.action, sums.state, *nothing, *targets,
         )  # fmt: skip
     action, state = (side.constraints for side in shard.sides)
     terms = separable_terms(action, state, labels[0], labels[1])
@@ -279,6 +280,7 @@ def _host_sides(problem: Any, shard: Any, features: Any, labels: Any) -> Iterato
             if "float32" in str(side.rows.dtype):
                 rows[:, 1:] = rows[:, 1:].astype(np.float32)
             nothing, none = np.empty(0), np.empty(0, np.int64)
-            sides.append(Side(some, rows, False, nothing, none, 2.0 * side.n_rows))
+            classes = np.arange(some.n_states)
+            sides.append(Side(some, rows, False, nothing, none, 2.0 * side.n_rows, classes))
             parts.append(y[slice(*side.constraints.offsets[list(clips)])])
         yield sides, parts

@@ -1,7 +1,9 @@
 """Render clips: ``python -m benchmarks.simulated TASK ... --clips K --seed S --out DIR``.
 
-Writes ``DIR/<task>/<clip>.mp4`` and ``.json``, and ``DIR/crops.json``. Existing clips are
-kept, so an interrupted run resumes.
+A task is a manipulation or a chain of them. ``--leave-out 0.2`` leaves out the last step of a
+chain in one clip of five; ``--occurrences 0:4`` renders long videos in which the chain happens zero
+to four times. Writes ``DIR/<task>/<clip>.mp4`` and ``.json``, and ``DIR/crops.json``. Existing
+clips are kept, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmarks.simulated import crops
-from benchmarks.simulated.tasks import MANIPULATIONS, manipulation
+from benchmarks.simulated.chains import CHAINS, Chain, chain, plans
+from benchmarks.simulated.tasks import MANIPULATIONS
 from objectstates.base.errors import ObjectStatesError, SettingError
 from objectstates.parallel.pool import run_all
 from objectstates.parallel.tasks import Outcome
@@ -24,13 +27,46 @@ from objectstates.parallel.tasks import Outcome
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks.simulated", description=__doc__)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="see --list; 'all' for all")
+    parser.add_argument(
+        "tasks", nargs="*", metavar="TASK", help="see --list; 'all' for single changes"
+    )
     parser.add_argument("--list", action="store_true", help="name all tasks")
     parser.add_argument("--clips", type=int, default=20, help="of each task")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("simulated"))
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--leave-out", type=float, default=0.0, help="share of clips, 0 to 1")
+    parser.add_argument("--occurrences", metavar="LOW:HIGH", help="of the chain in a long video")
     return parser.parse_args()
+
+
+def occurrence_range(text: str | None) -> tuple[int, int] | None:
+    """``0:4`` as (0, 4)."""
+    if text is None:
+        return None
+    low, _, high = text.partition(":")
+    if not (low.isdecimal() and high.isdecimal() and int(low) <= int(high)):
+        raise SettingError(f"--occurrences {text!r} is not LOW:HIGH, such as 0:4")
+    return int(low), int(high)
+
+
+def check_chains(tasks: list[Chain], leave_out: float, occurrences: tuple[int, int] | None) -> None:
+    """Whether steps can be left out, and chains repeated, as told."""
+    if not 0 <= leave_out <= 1:
+        raise SettingError(f"--leave-out {leave_out:g} is no share of clips: give 0 to 1")
+    if leave_out and occurrences is not None:
+        raise SettingError("give --leave-out or --occurrences: only whole chains can be repeated")
+    for task in tasks:
+        if len(task.steps) == 1 and (leave_out or occurrences is not None):
+            raise SettingError(f"{task.name} is no chain: render it without --leave-out")
+        if occurrences is not None and occurrences[1] > 1 and not task.cycle:
+            raise SettingError(f"{task.name} does not end as it starts: give --occurrences 0:1")
+
+
+def actions_line(actions: tuple[tuple[int, int], ...]) -> str:
+    """``action 5 to 9, 20 to 30``, in frames."""
+    spans = ", ".join(f"{first} to {last}" for first, last in actions)
+    return f"action {spans}" if spans else "no action"
 
 
 def generate(chosen: argparse.Namespace, console: Console) -> int:
@@ -38,13 +74,16 @@ def generate(chosen: argparse.Namespace, console: Console) -> int:
     names = list(MANIPULATIONS) if chosen.tasks == ["all"] else chosen.tasks
     if not names or chosen.clips < 1 or chosen.processes < 1 or chosen.seed < 0:
         raise SettingError("name a task or 'all'; --clips and --processes from 1, --seed from 0")
-    tasks = [manipulation(name).name for name in dict.fromkeys(names)]
+    tasks = [chain(name) for name in dict.fromkeys(names)]
+    occurrences = occurrence_range(chosen.occurrences)
+    check_chains(tasks, chosen.leave_out, occurrences)
     from benchmarks.simulated.generation import ClipRequest, worker  # imports the simulator
 
+    planned = [plans(c, chosen.clips, chosen.seed, chosen.leave_out, occurrences) for c in tasks]
     requests = [
-        ClipRequest(task, index, chosen.seed, chosen.out)
+        ClipRequest(task_plans[index], index, chosen.seed, chosen.out)
         for index in range(chosen.clips)
-        for task in tasks
+        for task_plans in planned
     ]
     missing = [request for request in requests if not request.json.exists()]
     console.print(
@@ -64,7 +103,7 @@ def generate(chosen: argparse.Namespace, console: Console) -> int:
                 return
             rejected.update(made.rejected)
             progress.console.print(
-                f"{made.name}: {made.frames} frames, action {made.action[0]} to {made.action[1]}, "
+                f"{made.name}: {made.frames} frames, {actions_line(made.actions)}, "
                 f"{sum(made.rejected.values())} tries rejected",
                 highlight=False,
             )
@@ -79,7 +118,7 @@ def generate(chosen: argparse.Namespace, console: Console) -> int:
 def crop(folder: Path, seed: int, console: Console) -> None:
     cut = crops.write_crops(folder, seed)
     clips = crops.read_clips(folder)
-    for task in sorted({clip.task for clip in clips}):
+    for task in sorted({clip.task for clip in clips if clip.changes == 1}):
         whole, cropped = crops.middle_hits([clip for clip in clips if clip.task == task], cut)
         console.print(
             f"{task}: the middle is in the action of {whole:.0%} of clips, {cropped:.0%} of crops",
@@ -92,6 +131,8 @@ def main() -> int:
     if chosen.list:
         for task in MANIPULATIONS.values():
             console.print(f"{task.name:18} {' -> '.join(task.states)}", highlight=False)
+        for steps in CHAINS.values():
+            console.print(f"{steps.name:18} {' -> '.join(steps.states)}", highlight=False)
         return 0
     try:
         failures = generate(chosen, console)

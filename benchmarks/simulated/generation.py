@@ -13,8 +13,8 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.simulated import appearance, rendering, scene, truth
-from benchmarks.simulated.episode import FPS, ROBOT_NAMES, record_episode
-from benchmarks.simulated.tasks import Manipulation, manipulation
+from benchmarks.simulated.chains import Plan
+from benchmarks.simulated.episode import FPS, ROBOT_NAMES, Episode, record_episode
 from objectstates.base.errors import ObjectStatesError
 from objectstates.base.storage import write_atomically
 
@@ -29,10 +29,15 @@ class NoClipError(ObjectStatesError):
 class ClipRequest:
     """A clip to generate. The same request gives the same bytes, given the same packages."""
 
-    task: str
+    plan: Plan
     index: int
     seed: int
     folder: Path
+
+    @property
+    def task(self) -> str:
+        """Name of the manipulation or the chain."""
+        return self.plan.chain.name
 
     @property
     def name(self) -> str:
@@ -59,7 +64,7 @@ class ClipSummary:
 
     name: str
     frames: int
-    action: tuple[int, int]
+    actions: tuple[tuple[int, int], ...]
     rejected: dict[str, int]
 
 
@@ -70,20 +75,19 @@ def worker() -> Callable[[ClipRequest, Callable[[int], None]], ClipSummary]:
 
 def generate_clip(request: ClipRequest, tick: Callable[[int], None]) -> ClipSummary:
     """Generate a clip; ``tick`` is called with 1 for every frame."""
-    task, rejected = manipulation(request.task), Counter[str]()
+    rejected = Counter[str]()
     for attempt in range(ATTEMPTS):
         seed = request.attempt_seed(attempt)
         try:
-            facts = _attempt(task, seed, request.video, tick)
+            episode, facts = _attempt(request.plan, seed, request.video, tick)
         except scene.RejectedError as reason:
             rejected[str(reason)] += 1
             continue
-        head = {"version": truth.VERSION, "clip": request.name, "task": task.name}
+        head = {"version": truth.VERSION, "clip": request.name, "task": request.task}
         tail = {"seed": seed, "rejected_tries": dict(rejected)}
         text = json.dumps({**head, **facts, **tail}, separators=(",", ":"), allow_nan=False)
         write_atomically(request.json, text + "\n")
-        first, last = facts["action_frames"]
-        return ClipSummary(request.name, facts["n_frames"], (first, last), dict(rejected))
+        return ClipSummary(request.name, facts["n_frames"], episode.actions, dict(rejected))
     reasons = ", ".join(f"{count} x {reason}" for reason, count in rejected.most_common())
     raise NoClipError(
         f"{request.name}: {ATTEMPTS} attempts gave no clip ({reasons}): change --seed"
@@ -91,12 +95,12 @@ def generate_clip(request: ClipRequest, tick: Callable[[int], None]) -> ClipSumm
 
 
 def _attempt(
-    task: Manipulation, seed: int, video: Path, tick: Callable[[int], None]
-) -> dict[str, Any]:
-    rng = np.random.default_rng(seed)
-    stage = scene.build(task, rng)
+    plan: Plan, seed: int, video: Path, tick: Callable[[int], None]
+) -> tuple[Episode, dict[str, Any]]:
+    rng, task = np.random.default_rng(seed), plan.chain.scene
+    stage = scene.build(task, rng, plan.chain.neighbour)
     try:
-        episode = record_episode(stage, rng)
+        episode = record_episode(stage, plan, rng)
         look = appearance.randomise(stage, rng)
         origin = stage.model.body(task.whole[0]).pos
         camera = rendering.sample_camera(task.view, origin, len(episode.poses), rng)
@@ -106,17 +110,15 @@ def _attempt(
             boxes = rendering.render_clip(renderer, video, tick)
     finally:
         stage.env.close()
-    return {
-        "action": task.action,
-        "states": list(task.states),
+    return episode, {
+        **({"action": task.action} if len(plan.chain.steps) == 1 else {}),
+        "states": list(plan.chain.states),
         "width": rendering.WIDTH,
         "height": rendering.HEIGHT,
-        **truth.state_truth(
-            episode.values, episode.action, episode.touch, episode.phases, episode.pauses, FPS
-        ),
-        "value_name": ":".join(task.value),
-        "object": {"name": task.noun, **boxes.object},
-        "part": {"name": task.part[0], **boxes.part},
+        **_change_truth(plan, episode),
+        "value_name": " ".join(":".join(each.value) for each in stage.objects),
+        "object": {"name": " and ".join(each.noun for each in stage.objects), **boxes.object},
+        "part": {"name": " and ".join(each.part[0] for each in stage.objects), **boxes.part},
         "gripper": {"box_visible": boxes.gripper},
         "things": [
             {"kind": distractor.kind, "state": distractor.state, "box_visible": seen}
@@ -130,3 +132,23 @@ def _attempt(
         "camera": camera.facts(),
         "look": look,
     }
+
+
+def _change_truth(plan: Plan, episode: Episode) -> dict[str, Any]:
+    """The part of the JSON that follows from the episode."""
+    rest = episode.touch, episode.phases, episode.pauses, FPS
+    if len(plan.chain.steps) == 1:
+        return truth.state_truth(episode.values, episode.actions[0], *rest)
+    frames = dict(zip(plan.performed, episode.actions, strict=True))
+    long = plan.occurrences is not None
+    steps = [
+        truth.Step(
+            step.action,
+            number + 1,
+            frames.get((occurrence, number)),
+            occurrence + 1 if long else None,
+        )
+        for occurrence in range(1 if plan.occurrences is None else plan.occurrences)
+        for number, step in enumerate(plan.chain.steps)
+    ]
+    return truth.chain_truth(episode.values, steps, episode.cuts, *rest)

@@ -128,13 +128,25 @@ def _write_truth(out: Path, index: int, fact: dict[str, Any], span: tuple[int, i
     path = out / "truth" / f"episode_{index:06d}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     first, last = span
-    action = [min(max(frame - first, 0), last - first) for frame in fact["action_frames"]]
+
+    def seconds(frames: list[int]) -> list[float]:
+        return [min(max(frame - first, 0), last - first) / fact["fps"] for frame in frames]
+
+    if "actions" in fact:
+        actions = [
+            {key: value for key, value in step.items() if key != "frames"}
+            | {"interval_s": step["frames"] and seconds(step["frames"])}
+            for step in fact["actions"]
+        ]
+        change: dict[str, Any] = {"actions": actions}
+    else:
+        change = {"action_interval_s": seconds(fact["action_frames"])}
     kept = {
         "clip": fact["clip"],
         "fps": fact["fps"],
         "n_frames": last - first,
         "states": fact["states"],
-        "action_interval_s": [frame / fact["fps"] for frame in action],
+        **change,
         "object": {"box": fact["object"]["box"][first:last]},
     }
     path.write_text(json.dumps(kept) + "\n")

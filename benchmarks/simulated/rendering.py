@@ -214,10 +214,11 @@ class Renderer:
     # ---- checks before rendering
 
     def check(self) -> None:
-        """Raises :class:`RejectedError` unless both states are visible."""
+        """Raises :class:`RejectedError` unless all states are visible."""
         self._check_camera()
-        frames, (first, last) = len(self.episode.poses), self.episode.action
-        for start, end in ((0, first), (last, frames)):
+        actions = (frame for action in self.episode.actions for frame in action)
+        bounds = [0, *actions, len(self.episode.poses)]
+        for start, end in zip(bounds[::2], bounds[1::2], strict=True):
             sampled = np.linspace(start, end - 1, CHECKED_FRAMES).astype(int)
             if sum(map(self._is_seen, sampled.tolist())) < LEAST_SEEN:
                 raise RejectedError("object occluded")

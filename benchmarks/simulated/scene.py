@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from benchmarks.simulated.distractors import (
     visible_shapes,
 )
 from benchmarks.simulated.simulator import ENVIRONMENTS, MESHES, fast_simplification, mujoco
-from benchmarks.simulated.tasks import Manipulation, manipulation
+from benchmarks.simulated.tasks import Manipulation, Neighbour, manipulation
 from objectstates.base.cache import cache_folder
 from objectstates.base.storage import write_atomically
 
@@ -42,11 +43,18 @@ class Scene:
     """A sampled environment, and the roles of its bodies.
 
     distractors : in the order of their bodies, ``thing0``, ``thing1``, ...
+    neighbour : a second object that is manipulated too.
     """
 
     task: Manipulation
     env: Any
     distractors: tuple[Distractor, ...]
+    neighbour: Neighbour | None = None
+
+    @property
+    def objects(self) -> tuple[Manipulation, ...]:
+        """A manipulation of every object; states of all of them make the state of the scene."""
+        return (self.task,) if self.neighbour is None else (self.task, self.neighbour.task)
 
     @property
     def model(self) -> Any:
@@ -57,11 +65,12 @@ class Scene:
         return self.env.data
 
     def part(self) -> set[int]:
-        return subtree(self.model, self.task.part)
+        return subtree(self.model, [name for task in self.objects for name in task.part])
 
     def object(self) -> set[int]:
-        """Bodies of the object with its part."""
-        return subtree(self.model, self.task.whole) | self.part()
+        """Bodies of all objects with their parts."""
+        whole = [name for task in self.objects for name in task.whole]
+        return subtree(self.model, whole) | self.part()
 
     def robot(self) -> set[int]:
         return subtree(self.model, ("base", *HAND))
@@ -70,42 +79,89 @@ class Scene:
         return [self.model.body(f"thing{index}").id for index in range(len(self.distractors))]
 
     def value(self) -> Floats:
-        """The state: (1,) of a joint or (3,) of a position."""
-        kind, name = self.task.value
+        """The state: (1,) of a joint or (3,) of a position, of one object after the other."""
+        return np.concatenate([self.value_of(task) for task in self.objects])
+
+    def value_of(self, task: Manipulation) -> Floats:
+        """The state of the object of ``task`` alone."""
+        kind, name = task.value
         if kind == "joint":
             return np.array(self.data.joint(name).qpos[:1])
         return np.array(self.data.body(name).xpos)
 
+    def columns(self, task: Manipulation) -> slice:
+        """Where `value` has the state of the object of ``task``."""
+        start = 0
+        for other in self.objects:
+            size = 1 if other.value[0] == "joint" else 3
+            if other.value == task.value:
+                return slice(start, start + size)
+            start += size
+        raise ValueError(f"{task.name} is no task of this scene")
 
-def build(task: Manipulation, rng: np.random.Generator) -> Scene:
-    """Sample distractors, build the environment, reset it and place the distractors."""
+    def observe_for(self, step: Manipulation) -> None:
+        """Make the environment observe what the policy of ``step`` expects."""
+        own = ENVIRONMENTS[step.metaworld]
+        self.env._get_pos_objects = MethodType(own._get_pos_objects, self.env)  # noqa: SLF001
+
+
+def build(
+    task: Manipulation, rng: np.random.Generator, neighbour: Neighbour | None = None
+) -> Scene:
+    """Sample distractors, build the environment, reset it and place the distractors.
+
+    There is no twin beside a ``neighbour``: the table is full.
+    """
     distractors = sample_household(int(rng.integers(1, 4)), _excluded_kinds(task), rng)
-    if rng.uniform() < TWIN_SHARE:
-        twin, model = twins(task.name)[int(rng.integers(2))]
+    if neighbour is None and rng.uniform() < TWIN_SHARE:
+        twin, model = twins(task.environment or task.name)[int(rng.integers(2))]
         keeps_paint = rng.uniform() < SAME_PAINT_SHARE
         distractors = [twin if keeps_paint else recoloured(twin, model, rng), *distractors[:2]]
 
     def add_distractors(spec: Any) -> None:
+        if neighbour is not None:
+            _add_neighbour(spec, neighbour)
         for index, distractor in enumerate(distractors):
             add_to(spec, f"thing{index}", distractor, rng)
 
-    scene = Scene(task, _environment(task, add_distractors), tuple(distractors))
+    scene = Scene(task, _environment(task, add_distractors), tuple(distractors), neighbour)
     scene.env.seed(int(rng.integers(100_000)))
     scene.env.reset()
     scene.env.reset_mocap_welds()
-    if task.friction:
-        _add_friction(scene)
+    if neighbour is not None:
+        scene.model.body(task.whole[0]).pos += neighbour.aside
+        place = [rng.uniform(*each) for each in neighbour.place]
+        scene.model.body(neighbour.task.whole[0]).pos = place
+    for each in scene.objects:
+        if each.friction:
+            _add_friction(scene, each)
     place_distractors(scene, rng)
     return scene
 
 
-def _add_friction(scene: Scene) -> None:
+def _add_neighbour(spec: Any, neighbour: Neighbour) -> None:
+    """Copy a second object into a scene, under its own names; far away until it is placed."""
+    prefix, root = "neighbour_", neighbour.task.whole[0]
+    source = mujoco.MjSpec.from_file(_scene_file(neighbour.task.metaworld))
+    spec.worldbody.add_frame().attach_body(source.body(root), prefix, "")
+    for named in (*spec.bodies, *spec.joints, *spec.sites):
+        named.name = named.name.removeprefix(prefix)
+    spec.body(root).pos = (3, 3, 0)
+
+
+@lru_cache(maxsize=32)
+def _scene_file(name: str) -> str:
+    """The MuJoCo model of an environment of Meta-World."""
+    return str(ENVIRONMENTS[name]().fullpath)
+
+
+def _add_friction(scene: Scene, task: Manipulation) -> None:
     """Make the joint stay where it is left: friction, no spring, limits as wide as its states."""
-    task, model = scene.task, scene.model
+    model = scene.model
     joint = model.joint(task.value[1])
     model.dof_frictionloss[joint.dofadr] = task.friction
     model.jnt_stiffness[joint.id] = 0
-    start = float(scene.value()[0])
+    start = float(scene.value_of(task)[0])
     low, high = model.jnt_range[joint.id]
     ends = low, high, start, start + task.change
     model.jnt_range[joint.id] = min(ends), max(ends)
@@ -118,7 +174,7 @@ def _excluded_kinds(task: Manipulation) -> frozenset[str]:
 
 def _environment(task: Manipulation, add_distractors: Callable[[Any], None]) -> Any:
     """Meta-World's environment, of random layout; ``add_distractors`` edits its specification."""
-    base = ENVIRONMENTS[f"{task.name}-v3"]
+    base = ENVIRONMENTS[task.metaworld]
 
     class WithDistractors(base):  # type: ignore[misc, valid-type]
         def _initialize_simulation(self) -> tuple[Any, Any]:
@@ -205,7 +261,9 @@ def place_distractors(scene: Scene, rng: np.random.Generator) -> None:
     """Put all distractors on the table, clear of the object and of one another."""
     model, data = scene.model, scene.data
     mujoco.mj_forward(model, data)
-    taken = [footprint(model, data, scene.object())]
+    taken = [
+        footprint(model, data, subtree(model, (*each.whole, *each.part))) for each in scene.objects
+    ]
     for body, distractor in zip(scene.distractor_bodies(), scene.distractors, strict=True):
         low, high = footprint(model, data, {body})
         reach = np.abs([low, high]).max(axis=0)  # from its origin, which is at x = y = 0

@@ -47,6 +47,8 @@ class Manipulation:
     clearance : height in metres at which the hand passes over everything.
     reach, pace : speeds of the hand, as fractions of the policy's, before and during the action.
     touch_slows : false where slowing down at the first touch would make the grasp fail.
+    environment : Meta-World's task with this scene and policy; None: the one of the same name.
+    keeps_hold : the hand still holds the part after this step; ``withdraw`` moves both.
     """
 
     name: str
@@ -68,6 +70,26 @@ class Manipulation:
     separate: bool = False
     reach: Range = (0.5, 1.0)
     touch_slows: bool = True
+    environment: str | None = None
+    keeps_hold: bool = False
+
+    @property
+    def metaworld(self) -> str:
+        """Meta-World's name of environment and policy."""
+        return f"{self.environment or self.name}-v3"
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A second object in a scene.
+
+    aside : by how much the first object moves to make room, in metres.
+    place : ranges of x, y, z of the second one's body, in metres.
+    """
+
+    task: Manipulation
+    aside: Point
+    place: tuple[Range, Range, Range]
 
 
 _DRAWER = Manipulation(

@@ -6,6 +6,7 @@ Needs neither the simulator nor a video. The keys are explained in this folder's
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,49 @@ class BoxLog:
             boxes.append(box_of(seen == DISTRACTOR + index))
 
 
+@dataclass(frozen=True)
+class Step:
+    """A step of a chain as it happened: first frame of its action and the first frame after it.
+
+    frames : None where the step is left out.
+    number, occurrence : from 1; the occurrence is None in a clip, where there is one.
+    """
+
+    name: str
+    number: int
+    frames: tuple[int, int] | None
+    occurrence: int | None = None
+
+    def facts(self, fps: int) -> dict[str, Any]:
+        """For the JSON."""
+        frames = None if self.frames is None else list(self.frames)
+        return {
+            "name": self.name,
+            "step": self.number,
+            **({} if self.occurrence is None else {"occurrence": self.occurrence}),
+            "frames": frames,
+            "interval_s": None if frames is None else [frame / fps for frame in frames],
+        }
+
+
+def state_intervals(
+    actions: Sequence[tuple[int, int] | None], start: int, end: int
+) -> list[tuple[int, int] | None]:
+    """Frames of the K states around K - 1 actions, all within ``start`` to ``end``.
+
+    The state after an action that is left out is None: it never comes.
+
+    >>> state_intervals([(5, 7), (9, 12)], 0, 20)
+    [(0, 5), (7, 9), (12, 20)]
+    >>> state_intervals([(5, 7), None], 0, 20)
+    [(0, 5), (7, 20), None]
+    """
+    done = [action for action in actions if action is not None]
+    bounds = [start, *(frame for action in done for frame in action), end]
+    present = iter(zip(bounds[::2], bounds[1::2], strict=True))
+    return [next(present), *(None if action is None else next(present) for action in actions)]
+
+
 def state_truth(
     values: Floats,
     action: tuple[int, int],
@@ -113,8 +157,79 @@ def state_truth(
     pauses: Sequence[tuple[str, int, int]],
     fps: int,
 ) -> dict[str, Any]:
-    """The part of a clip's JSON that follows from the episode; times in seconds."""
+    """The part of a clip's JSON that follows from an episode of one change; times in seconds."""
     (first, last), frames = action, len(values)
+    change = {
+        "action_interval_s": [first / fps, last / fps],
+        "state1_interval_s": [0, first / fps],
+        "state2_interval_s": [last / fps, frames / fps],
+        "action_frames": [first, last],
+    }
+    return _episode_truth(values, change, progress(values), touch, phases, pauses, fps)
+
+
+def chain_truth(
+    values: Floats,
+    steps: Sequence[Step],
+    cuts: Sequence[int],
+    touch: npt.NDArray[np.bool_],
+    phases: Sequence[str],
+    pauses: Sequence[tuple[str, int, int]],
+    fps: int,
+) -> dict[str, Any]:
+    """The same of a chain. Performed step i happens between frames ``cuts[i]`` and ``[i + 1]``.
+
+    ``progress`` is the number of steps done in this occurrence, and the fraction of the present.
+    """
+    done = np.zeros(len(values))
+    performed = [step for step in steps if step.frames is not None]
+    for step, start, end in zip(performed, cuts[:-1], cuts[1:], strict=True):
+        done[start:end] = step.number - 1 + progress(values[start:end])
+    long = any(step.occurrence is not None for step in steps) or not steps
+    change: dict[str, Any] = {"actions": [step.facts(fps) for step in steps]}
+    if long:
+        change |= _occurrences(steps, len(values), fps)
+    else:
+        states = state_intervals([step.frames for step in steps], 0, len(values))
+        change["state_intervals_s"] = [_seconds(frames, fps) for frames in states]
+    return _episode_truth(values, change, done, touch, phases, pauses, fps)
+
+
+def _occurrences(steps: Sequence[Step], frames: int, fps: int) -> dict[str, Any]:
+    """Of a long video: every occurrence from its first to its last action, and its states.
+
+    The state between two occurrences is the last of one and the first of the other.
+    """
+    groups: dict[int, list[tuple[int, int]]] = {}
+    for step in steps:
+        if step.frames is not None and step.occurrence is not None:
+            groups.setdefault(step.occurrence, []).append(step.frames)
+    spans = [(actions[0][0], actions[-1][1]) for actions in groups.values()]
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), frames]
+    states = [
+        state_intervals(actions, starts[index], ends[index + 1])
+        for index, actions in enumerate(groups.values())
+    ]
+    return {
+        "occurrences_s": [_seconds(span, fps) for span in spans],
+        "state_intervals_s": [[_seconds(each, fps) for each in row] for row in states],
+    }
+
+
+def _seconds(frames: tuple[int, int] | None, fps: int) -> list[float] | None:
+    return None if frames is None else [frame / fps for frame in frames]
+
+
+def _episode_truth(
+    values: Floats,
+    change: dict[str, Any],
+    done: Floats,
+    touch: npt.NDArray[np.bool_],
+    phases: Sequence[str],
+    pauses: Sequence[tuple[str, int, int]],
+    fps: int,
+) -> dict[str, Any]:
+    frames = len(values)
     touched = np.flatnonzero(touch)
     contact = [int(touched[0]) / fps, (int(touched[-1]) + 1) / fps] if len(touched) else None
     plain = values if values.shape[1] > 1 else values[:, 0]
@@ -122,15 +237,12 @@ def state_truth(
         "fps": fps,
         "n_frames": frames,
         "duration_s": frames / fps,
-        "action_interval_s": [first / fps, last / fps],
-        "state1_interval_s": [0, first / fps],
-        "state2_interval_s": [last / fps, frames / fps],
-        "action_frames": [first, last],
+        **change,
         "action_thresholds": [LEFT_FIRST, NEAR_LAST],
         "touch_interval_s": contact,
         "phases": [[name, start / fps, end / fps] for name, start, end in runs(phases)],
         "pauses": [[name, start / fps, end / fps] for name, start, end in pauses],
         "value": np.round(plain, 4).tolist(),
-        "progress": np.round(progress(values), 3).tolist(),
+        "progress": np.round(done, 3).tolist(),
         "touch": touch.astype(int).tolist(),
     }

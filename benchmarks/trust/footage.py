@@ -88,7 +88,7 @@ def bottle_source(folder: Path) -> Source:
         times = np.array([0.0, row["duration_s"]])
         boxes = np.array([row["box_before"], row["box_after"]], np.float64)
         until = next(t for t in (row["settled"], row["put_down"], row["duration_s"]) if t)
-        truth[name] = ClipTruth(name, (row["lift"] - 0.3, until), times, boxes)
+        truth[name] = ClipTruth.single(name, (row["lift"] - 0.3, until), times, boxes)
     return Source("g1_bottle", tuple(clips), truth)
 
 

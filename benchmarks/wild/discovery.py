@@ -27,7 +27,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -310,7 +310,7 @@ def main() -> None:
 
 def _facts(judged: Scores) -> dict[str, Any]:
     def rows(scores: dict[str, Evaluation]) -> dict[str, Any]:
-        return {name: [asdict(row) for row in found.rows] for name, found in scores.items()}
+        return {name: [row.columns for row in found.rows] for name, found in scores.items()}
 
     return {
         "rejection": judged.rejection,

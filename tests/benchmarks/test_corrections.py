@@ -15,7 +15,7 @@ def truth_of(corpus):
     for n, clip in enumerate(corpus.clip_ids):
         rows = [row for row in corpus.chunk_rows(n) if corpus.chunks.label[row] == 1]
         action = float(corpus.chunks.start[rows[0]]), float(corpus.chunks.end[rows[-1]])
-        found[clip] = ClipTruth(clip, action, np.empty(0), np.empty((0, 4)))
+        found[clip] = ClipTruth.single(clip, action, np.empty(0), np.empty((0, 4)))
     return found
 
 

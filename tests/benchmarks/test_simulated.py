@@ -1,10 +1,12 @@
 """Simulated clips: truth, crops and tasks; rendering where the extra is installed."""
 
+import hashlib
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.simulated import truth
+from benchmarks.simulated.chains import CHAINS, Plan, chain, plans
 from benchmarks.simulated.check import check_clip, problems
-from benchmarks.simulated.crops import ClipFacts, middle_hits, one_sided, read_clips, write_crops
+from benchmarks.simulated.contact_sheet import shown_frames
+from benchmarks.simulated.crops import (
+    ClipFacts,
+    action_spans,
+    middle_hits,
+    one_sided,
+    read_clips,
+    write_crops,
+)
 from benchmarks.simulated.lerobot import write_dataset
 from benchmarks.simulated.tasks import MANIPULATIONS, manipulation
 from objectstates import read_truth
@@ -25,6 +36,8 @@ from objectstates.video.reader import read_frames
 from tests.video.videos import gray, number, write_video
 
 ROOT = Path(__file__).parents[2]
+SINGLE_CHANGE = "5bb31828cb3550a64485f13cd936f13fbc7e3525b550599f2245b458b95fcd71"
+"""SHA-256 of the JSON of `clip_facts`."""
 
 
 @st.composite
@@ -169,6 +182,11 @@ def test_what_follows_from_the_state_fits_together():
     json.dumps(facts, allow_nan=False)
 
 
+def test_the_truth_of_a_single_change_has_the_same_bytes_as_before_there_were_chains():
+    text = json.dumps(clip_facts(), separators=(",", ":"))
+    assert hashlib.sha256(text.encode()).hexdigest() == SINGLE_CHANGE
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -185,6 +203,173 @@ def test_the_check_finds_what_is_wrong(change, complaint):
     facts = clip_facts()
     change(facts)
     assert any(complaint in problem for problem in problems(facts))
+
+
+def ramps(*moves):
+    """A state (n, 1) that rests 50 frames at 0, then goes in 25 frames to each of ``moves`` and
+    rests there for 50; and the frames of the cuts, in the middle of the rests between."""
+    values, cuts = [np.zeros(50)], [0]
+    for start, end in pairwise((0, *moves)):
+        values.append(np.r_[np.linspace(start, end, 26)[1:], np.full(50, end)])
+        cuts.append(cuts[-1] + (100 if len(cuts) == 1 else 75))
+    return np.concatenate(values)[:, None], [*cuts[:-1], 50 + 75 * len(moves)]
+
+
+def chain_facts(moves=(0.15, 0.0), occurrences=None, name="drawer-open-close_000"):
+    """The truth of open, close as it is written; a long video if ``occurrences`` are given."""
+    values, cuts = ramps(*moves)
+    frames = [
+        tuple(start + frame for frame in truth.action_frames(values[start:end]))
+        for start, end in pairwise(cuts)
+    ]
+    long, names = occurrences is not None, ("open drawer", "close drawer")
+    steps = [
+        truth.Step(
+            names[k],
+            k + 1,
+            frames[2 * o + k] if 2 * o + k < len(frames) else None,
+            o + 1 if long else None,
+        )
+        for o in range(occurrences if long else 1)
+        for k in range(2)
+    ]
+    count = len(values)
+    facts = clip_facts(name)
+    for key in ("action", "action_interval_s", "action_frames"):
+        del facts[key]
+    for key in ("state1_interval_s", "state2_interval_s"):
+        del facts[key]
+    boxes = [[10, 10, 50, 40]] * count
+    facts |= truth.chain_truth(values, steps, cuts, values[:, 0] > 9, ["before"] * count, [], 25)
+    facts["states"] = ["closed", "open", "closed"]
+    facts["object"] |= {"box": boxes, "box_visible": boxes, "visible_fraction": [1.0] * count}
+    facts["part"] |= {"box": boxes, "box_visible": boxes}
+    facts["gripper"] = {"box_visible": [None] * count}
+    facts["things"] = []
+    return facts
+
+
+def test_the_truth_of_a_chain_tells_every_action_and_state():
+    facts = chain_facts()
+    assert list(problems(facts)) == []
+    opening, closing = facts["actions"]
+    assert (opening["name"], opening["step"]) == ("open drawer", 1)
+    assert opening["frames"] == pytest.approx([50, 74], abs=1)
+    assert closing["frames"] == pytest.approx([125, 149], abs=1)
+    assert closing["interval_s"] == [frame / 25 for frame in closing["frames"]]
+    (s1, e1), (s2, e2) = opening["interval_s"], closing["interval_s"]
+    assert facts["state_intervals_s"] == [[0, s1], [e1, s2], [e2, 8.0]]
+    assert facts["progress"][0] == 0
+    assert facts["progress"][100] == pytest.approx(1)
+    assert facts["progress"][-1] == pytest.approx(2)
+    assert "action_interval_s" not in facts
+    assert "occurrence" not in opening
+    json.dumps(facts, allow_nan=False)
+
+
+def test_a_step_left_out_has_no_interval_and_its_state_never_comes():
+    facts = chain_facts(moves=(0.15,))
+    assert list(problems(facts)) == []
+    opening, closing = facts["actions"]
+    assert (closing["step"], closing["frames"], closing["interval_s"]) == (2, None, None)
+    assert facts["state_intervals_s"][1:] == [[opening["interval_s"][1], 5.0], None]
+    assert facts["progress"][-1] == pytest.approx(1)
+
+
+def test_a_long_video_tells_every_occurrence():
+    facts = chain_facts(moves=(0.15, 0.0, 0.15, 0.0), occurrences=2)
+    assert list(problems(facts)) == []
+    assert [(step["occurrence"], step["step"]) for step in facts["actions"]] == [
+        (1, 1), (1, 2), (2, 1), (2, 2),
+    ]  # fmt: skip
+    intervals = [step["interval_s"] for step in facts["actions"]]
+    assert facts["occurrences_s"] == [
+        [intervals[0][0], intervals[1][1]],
+        [intervals[2][0], intervals[3][1]],
+    ]
+    first, second = facts["state_intervals_s"]
+    assert first[2] == second[0] == [intervals[1][1], intervals[2][0]]
+    assert facts["progress"][-1] == pytest.approx(2)
+
+
+def test_a_long_video_in_which_nothing_happens_has_no_occurrence():
+    facts = chain_facts(moves=(), occurrences=0)
+    assert list(problems(facts)) == []
+    assert facts["actions"] == facts["occurrences_s"] == facts["state_intervals_s"] == []
+    assert set(facts["progress"]) == {0}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda facts: facts.pop("state_intervals_s"), "lacks state_intervals_s"),
+        (lambda facts: facts["actions"].reverse(), "not [1, 2] each"),
+        (lambda facts: facts["actions"].pop(), "not [1, 2] each"),
+        (lambda facts: facts["actions"][0].update(interval_s=[1.0, 2.0]), "does not follow"),
+        (lambda facts: facts["actions"][0].update(frames=[50, 140]), "not in order"),
+        (lambda facts: facts["state_intervals_s"].pop(), "do not follow from actions"),
+    ],
+)
+def test_the_check_finds_what_is_wrong_with_a_chain(change, complaint):
+    facts = chain_facts()
+    change(facts)
+    assert any(complaint in problem for problem in problems(facts))
+
+
+def test_a_crop_keeps_all_actions_of_a_chain(tmp_path):
+    (tmp_path / "chain").mkdir()
+    cases = {"two": chain_facts(), "one": chain_facts((0.15,)), "none": chain_facts((), 0)}
+    for name, facts in cases.items():
+        (tmp_path / "chain" / f"{name}.json").write_text(json.dumps(facts))
+    crops = write_crops(tmp_path, 1)
+    assert crops["none"] == (0, 50)
+    for name in ("two", "one"):
+        spans = action_spans(cases[name])
+        assert crops[name][0] < spans[0][0]
+        assert spans[-1][1] < crops[name][1]
+
+
+def test_a_contact_sheet_shows_every_state_and_action_of_a_chain():
+    facts = chain_facts()
+    shown = shown_frames(facts)
+    for first, last in action_spans(facts):
+        assert any(first <= frame < last for frame in shown)
+    for start, end in facts["state_intervals_s"]:
+        assert any(start <= frame / 25 < end for frame in shown)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_goes_from_state_to_state(name):
+    steps, states, neighbour = CHAINS[name].steps, CHAINS[name].states, CHAINS[name].neighbour
+    objects = [steps[0]] if neighbour is None else [steps[0], neighbour.task]
+    assert len(states) == len(steps) + 1
+    for step, before, after in zip(steps, states[:-1], states[1:], strict=True):
+        assert step.states == (before, after)
+        assert (step.whole, step.value) in [(each.whole, each.value) for each in objects]
+    assert not steps[-1].keeps_hold
+
+
+def test_a_manipulation_is_a_chain_of_one_step():
+    single = chain("drawer-open")
+    assert single.steps == (manipulation("drawer-open"),)
+    assert Plan(single).performed == ((0, 0),)
+    with pytest.raises(SettingError, match=r"'drawer-opne'.*drawer-open, .*lid-lift-place"):
+        chain("drawer-opne")
+
+
+@given(st.integers(0, 40), st.sampled_from([0.0, 0.2, 0.5, 1.0]), st.integers(0, 9))
+def test_a_step_is_left_out_in_the_share_that_was_asked_for(number, share, seed):
+    made = plans(CHAINS["drawer-open-close"], number, seed, share, None)
+    skipped = [plan for plan in made if not plan.complete]
+    assert abs(len(skipped) - share * number) < 1
+    assert all(plan.performed == ((0, 0),) for plan in skipped)
+    # Rendering more clips keeps the plans of the first.
+    assert made == plans(CHAINS["drawer-open-close"], number + 7, seed, share, None)[:number]
+
+
+def test_long_videos_have_every_number_of_occurrences():
+    made = plans(CHAINS["drawer-open-close"], 10, 3, 0.0, (0, 4))
+    assert sorted(len(plan.performed) for plan in made) == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
 
 
 def test_crops_are_written_for_all_clips_and_do_not_depend_on_the_others(tmp_path):
@@ -264,7 +449,7 @@ def command(*words, first="pass"):
 
 def test_the_command_lists_its_tasks_without_the_extra():
     listed = command("--list").stdout.split()
-    assert set(MANIPULATIONS) <= set(listed)
+    assert {*MANIPULATIONS, *CHAINS} <= set(listed)
 
 
 @pytest.mark.parametrize(
@@ -273,6 +458,11 @@ def test_the_command_lists_its_tasks_without_the_extra():
         (["drawer-open"], "pip install 'objectstates[simulated]'"),
         (["drawer-open", "--seed", -1], "--seed from 0"),
         (["drawer-opne"], "choose from drawer-open"),
+        (["drawer-open-close", "--occurrences", "4:0"], "such as 0:4"),
+        (["drawer-open-close", "--leave-out", "2"], "give 0 to 1"),
+        (["lid-lift-place", "--occurrences", "0:4"], "does not end as it starts"),
+        (["drawer-open", "--leave-out", "0.2"], "is no chain"),
+        (["drawer-open-close", "--leave-out", "0.2", "--occurrences", "1:2"], "whole chains"),
         ([], "name a task"),
     ],
 )
@@ -304,6 +494,30 @@ class TestWithTheSimulator:
         assert touched[0] <= first < touched[-1]
         again = command("dial-turn", "--clips", 1, "--seed", 1, "--out", tmp_path / "one")
         assert "1 of 1 clips are there" in again.stdout
+
+    @pytest.mark.parametrize("name", CHAINS)
+    def test_the_policies_of_a_chain_go_through_its_states(self, name):
+        """Simulated, not rendered: the part moves in every step and rests between them."""
+        from benchmarks.simulated import scene
+        from benchmarks.simulated.episode import record_episode
+
+        for attempt in range(30):
+            rng = np.random.default_rng([1, attempt])
+            try:
+                stage = scene.build(chain(name).scene, rng, chain(name).neighbour)
+                episode = record_episode(stage, Plan(chain(name)), rng)
+                break
+            except scene.RejectedError:
+                continue
+        steps = chain(name).steps
+        assert len(episode.actions) == len(steps)
+        for (first, last), start, end in zip(
+            episode.actions, episode.cuts[:-1], episode.cuts[1:], strict=True
+        ):
+            assert start < first < last < end
+            rests = episode.values[last:end]
+            moved = np.linalg.norm(episode.values[last] - episode.values[first])
+            assert np.ptp(rests, axis=0).max() < 0.1 * moved
 
     @pytest.mark.parametrize("name", ["drawer-open", "faucet-close", "box-close"])
     def test_a_twin_has_all_pieces_of_the_object_and_a_place_of_its_own(self, name):
@@ -372,3 +586,19 @@ def test_clips_become_episodes_of_a_robot_dataset(tmp_path):
     assert truth_of["episode_000000"].action == (0.4, 0.8)
     with pytest.raises(BenchmarkError, match="no clips with the robot's signals"):
         write_dataset(tmp_path, tmp_path / "other")
+
+
+def test_the_actions_of_a_chain_keep_their_times_in_a_cropped_episode(tmp_path):
+    clips = tmp_path / "clips" / "chain"
+    clips.mkdir(parents=True)
+    write_video(clips / "a.mp4", gray(200))
+    zeros = np.zeros((200, 4)).tolist()
+    signals = {"names": ["x", "y", "z", "gripper"], "state": zeros, "action": zeros}
+    fact = chain_facts() | {"clip": "a", "width": 64, "height": 48, "robot": signals}
+    (clips / "a.json").write_text(json.dumps(fact))
+    (clips.parent / "crops.json").write_text(json.dumps({"a": [25, 200]}))
+    write_dataset(clips, tmp_path / "set", crops=True)
+    kept = json.loads((tmp_path / "set" / "truth" / "episode_000000.json").read_text())
+    assert [step["step"] for step in kept["actions"]] == [1, 2]
+    for step, whole in zip(kept["actions"], fact["actions"], strict=True):
+        assert step["interval_s"] == pytest.approx([time - 1 for time in whole["interval_s"]])

@@ -23,7 +23,7 @@ def source() -> Source:
     corpus = episodes(n_clips=10)
     clips = tuple(ClipSpan(name, Path(f"{name}.mp4"), 0.0, 8.0) for name in corpus.clip_ids)
     none = np.empty(0), np.empty((0, 4))
-    truth = {name: ClipTruth(name, (3.8, 4.2), *none) for name in corpus.clip_ids}
+    truth = {name: ClipTruth.single(name, (3.8, 4.2), *none) for name in corpus.clip_ids}
     return Source("made", clips, truth)
 
 

@@ -37,7 +37,7 @@ def corpus_of(*tracklets, clip="a", video=None, span=(None, None)):
 
 def truth_of(action, times=(), boxes=(), clip="a"):
     boxes = np.array(boxes, float).reshape(-1, 4)
-    return {clip: ClipTruth(clip, action, np.array(times, float), boxes)}
+    return {clip: ClipTruth.single(clip, action, np.array(times, float), boxes)}
 
 
 def test_a_tracklet_is_judged_by_place_and_time():
@@ -130,6 +130,66 @@ def test_nothing_else_of_the_corpus_changes():
     assert corpus.tracklets.label.tolist() == [-1]
 
 
+# --- chains --------------------------------------------------------------------------------------
+
+
+def chain_of(*actions, clip="a"):
+    return {clip: ClipTruth(clip, actions, np.empty(0), np.empty((0, 4)))}
+
+
+def test_a_tracklet_of_a_chain_has_the_state_between_two_actions():
+    corpus = corpus_of(
+        tracklet(0, 1), tracklet(1.5, 2.5), tracklet(3, 4), tracklet(4.5, 5.5), tracklet(5, 8),
+        tracklet(7, 8), tracklet(8, 9),
+    )  # fmt: skip
+    labelled = label_corpus(corpus, chain_of((2, 3), (5, 7)))
+    assert labelled.tracklets.label.tolist() == [1, -2, 2, -2, -2, 3, 3]
+    assert labelled.chunks.label.tolist() == [0, 0, 1, 0, 0, 2, 2, 0, 0, 0]
+
+
+def test_the_state_after_a_step_left_out_is_missing():
+    """Later states keep their numbers."""
+    corpus = corpus_of(tracklet(0, 1), tracklet(3, 4), tracklet(8, 9))
+    last = label_corpus(corpus, chain_of((2, 3), None))
+    assert last.tracklets.label.tolist() == [1, 2, 2]
+    assert set(last.chunks.label) == {0, 1}
+    first = label_corpus(corpus, chain_of(None, (5, 7)))
+    assert first.tracklets.label.tolist() == [1, 1, 3]
+    assert set(first.chunks.label) == {0, 2}
+
+
+def test_a_short_step_of_a_chain_is_not_one_left_out():
+    """No chunk has its middle in it; one that shows it is labelled nevertheless."""
+    labelled = label_corpus(corpus_of(), chain_of((2.6, 2.9), (5, 7)))
+    assert labelled.chunks.label.tolist() == [0, 0, 1, 0, 0, 2, 2, 0, 0, 0]
+    outside = label_corpus(corpus_of(), chain_of((2, 3), (12, 13)))
+    assert set(outside.chunks.label) == {0, 1}, "the clip does not show it"
+
+
+def test_boxes_are_those_of_the_same_state_of_a_chain():
+    truth = ClipTruth(
+        "a", ((1, 2), (5, 6)), np.array([0.5, 2.5, 6.5]), np.array([HERE, THERE, HERE], float)
+    )
+    corpus = corpus_of(tracklet(4, 5, THERE), tracklet(4, 5, HERE), tracklet(6, 7, HERE))
+    assert label_corpus(corpus, {"a": truth}).tracklets.label.tolist() == [2, 0, 3]
+
+
+def test_clips_with_different_chains_do_not_mix():
+    clips = [replace(corpus_of()[0], id=name) for name in "ab"]
+    truth = chain_of((2, 3), clip="a") | chain_of((2, 3), (5, 7), clip="b")
+    with pytest.raises(TruthError, match="different numbers of actions"):
+        label_corpus(Corpus.from_clips(clips), truth)
+
+
+def test_the_actions_of_a_chain_are_in_order():
+    with pytest.raises(TruthError, match="from 2 to 3 s begins before"):
+        chain_of((5, 7), (2, 3))
+    with pytest.raises(TruthError, match="no action"):
+        chain_of(None, None)
+    with pytest.raises(TruthError, match="use `actions`"):
+        _ = chain_of((2, 3), (5, 7))["a"].action
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 
@@ -154,6 +214,39 @@ def test_a_folder_of_clips(tmp_path):
     assert truth.action == (0.1, 0.2)
     np.testing.assert_allclose(truth.times, [0, 0.1, 0.2])
     np.testing.assert_array_equal(truth.boxes, [[10, 10, 20, 20], [10, 5, 25, 20], [np.nan] * 4])
+
+
+def filmed_chain(folder, *intervals, **changes):
+    """A film of 40 frames, 10 a second, whose steps are fastest 0.4 s after they begin."""
+    progress = np.zeros(40)
+    for start, _ in filter(None, intervals):
+        progress[round(start * 10) + 4 :] += 1
+    actions = [{"name": "x", "step": k, "interval_s": i} for k, i in enumerate(intervals, start=1)]
+    facts = {"n_frames": 40, "object": {"box": [[1, 1, 5, 5]] * 40}, "progress": progress.tolist()}
+    facts |= {"fps": 10, "actions": actions} | changes
+    (folder / "chain.mp4").touch()
+    (folder / "chain.json").write_text(json.dumps(facts))
+
+
+def test_a_film_of_a_chain(tmp_path):
+    filmed_chain(tmp_path, [0.5, 1.5], [2.5, 3.5])
+    truth = read_truth(tmp_path)["chain"]
+    assert truth.actions == ((0.5, 1.5), (2.5, 3.5))
+    np.testing.assert_allclose(truth.change_times, [0.9, 2.9], atol=0.21)
+    filmed_chain(tmp_path, [0.5, 1.5], None)
+    left_out = read_truth(tmp_path)["chain"]
+    assert left_out.actions == ((0.5, 1.5), None)
+    assert np.isnan(left_out.change_times).tolist() == [False, True]
+
+
+def test_a_film_with_several_chains_is_refused(tmp_path):
+    row = {"name": "x", "step": 1, "occurrence": 1, "interval_s": [1, 2]}
+    filmed_chain(tmp_path, actions=[row])
+    with pytest.raises(TruthError, match="long video"):
+        read_truth(tmp_path)
+    filmed_chain(tmp_path, actions=[{"name": "x", "step": 2, "interval_s": [1, 2]}])
+    with pytest.raises(TruthError, match="not 1, 2 and so on"):
+        read_truth(tmp_path)
 
 
 def test_the_shown_box_is_the_union_of_object_and_part():
@@ -194,9 +287,20 @@ def test_a_list_of_actions(tmp_path):
     assert len(truth["b"].times) == 0
 
 
+def test_a_list_of_chains(tmp_path):
+    path = tmp_path / "truth.csv"
+    path.write_text("clip,action,action_start,action_end\na,2,5,6\na,1,1,2.5\nb,1,0,1\n")
+    truth = read_truth(path)
+    assert truth["a"].actions == ((1, 2.5), (5, 6))
+    assert truth["b"].actions == ((0, 1), None)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
+        ("t.csv", "clip,action,action_start,action_end\na,x,1,2\n", "line 2: the action 'x'"),
+        ("t.csv", "clip,action,action_start,action_end\na,1,1,2\na,1,3,4\n", "line 3"),
+        ("t.csv", "clip,action,action_start,action_end\na,1,3,4\na,2,1,2\n", "t.csv: clip 'a'"),
         ("t.csv", "clip,start,end\na,1,2\n", "header must be clip,action_start"),
         ("t.csv", "clip,action_start,action_end\na,1,x\n", "line 2: 'x' is not a number"),
         ("t.csv", "clip,action_start,action_end\na,1\n", "line 2: None is not a number"),

@@ -13,7 +13,7 @@ NOWHERE = (np.nan,) * 4
 
 def clip(n_frames=100, fps=25.0, start=None, end=None, hidden=()):
     boxes = [NOWHERE if n in hidden else (n, 0, n + 10, 10) for n in range(n_frames)]
-    truth = ClipTruth("a", (1.0, 2.0), np.arange(n_frames) / fps, np.array(boxes, float))
+    truth = ClipTruth.single("a", (1.0, 2.0), np.arange(n_frames) / fps, np.array(boxes, float))
     return ClipSpan("a", Path("a.mp4"), start, end), truth
 
 

@@ -193,6 +193,21 @@ def test_the_middle_is_the_nearest_allowed_chunk():
     assert run("middle", forbidden).actions.tolist() == [0, 1]
 
 
+def test_chance_and_fixed_positions_of_a_chain():
+    """Two states of two and one of one tracklet in five; equal parts of ten chunks."""
+    corpus = Corpus.from_arrays(
+        tracklets_per_clip=[5], tracklet_start=range(5), tracklet_end=range(1, 6),
+        tracklet_features=np.ones((5, 1)), tracklet_label=[1, 1, 2, 3, 3],
+        chunks_per_clip=[10], chunk_start=range(10), chunk_end=range(1, 11),
+        chunk_features=np.ones((10, 1)), chunk_label=[0, 0, 1, 1, 0, 0, 0, 0, 2, 0],
+    ).for_changes(2)  # fmt: skip
+    row = run("chance", corpus).rows[0]
+    assert row.precisions == (0.4, 0.2, 0.4)
+    assert row.actions == (0.2, 0.1)
+    # The actions' parts are from 2 to 4 and from 6 to 8: chunks 2 and 6, the earlier of two.
+    assert run("middle", corpus).rows[0].actions == (1, 0)
+
+
 # A result beside the baselines
 
 
@@ -213,6 +228,15 @@ def test_the_terminal_and_the_page_show_the_same_precision(seed, tmp_path):
     for name, method in (("chance", "chance"), ("middle of the clip", "middle")):
         assert shown[name]["action"] == run(method, corpus).action_precision
     assert shown["chance"]["states"] == run("chance", corpus).state_precision
+
+
+def test_a_chain_stands_beside_equal_parts():
+    corpus = synthetic_corpus(n_clips=8, changes=2, noise=0.6)
+    result = JointDiscovery(changes=2, verdict=False).fit(corpus).result_
+    rows = {row.method: row for row in compare_with_baselines(result, corpus)}
+    assert list(rows) == ["chance", "equal parts", "discovered"]
+    assert rows["discovered"].action == evaluate(result, corpus).action_precision
+    assert rows["chance"].states == run("chance", corpus).state_precision
 
 
 def test_only_what_was_sought_stands_beside_baselines(corpus):

@@ -313,7 +313,7 @@ def made_up(**precision):
     """A benchmark of one manipulation, in which every clip has the given precision."""
     scores = {
         ("task", name): Evaluation(
-            tuple(ClipScore(str(n), value, value, 1.0, 1.0, value, 2) for n in range(5))
+            tuple(ClipScore(str(n), (value, value), (1.0, 1.0), (value,), 2) for n in range(5))
         )
         for name, value in precision.items()
     }
@@ -336,7 +336,7 @@ def test_the_papers_order_is_compared_with_what_was_measured(tmp_path):
 
 def test_the_average_counts_manipulations_the_same(tmp_path):
     few = made_up(joint=1.0).scores["task", "joint"]
-    many = Evaluation(tuple(ClipScore(str(n), 0.0, 0.0, 0, 0, 0, 4) for n in range(50)))
+    many = Evaluation(tuple(ClipScore(str(n), (0.0, 0.0), (0, 0), (0,), 4) for n in range(50)))
     done = Benchmark(("a", "b"), ("joint",), {("a", "joint"): few, ("b", "joint"): many})
     write_tables(done, tmp_path)
     last = rows_of(tmp_path / "table.csv")[-1]
@@ -358,3 +358,13 @@ def test_simulated_manipulations_are_read(shared):
             assert clip.start is not None
             assert clip.end is not None
             assert clip.start <= start < end <= clip.end
+
+
+def test_chains_are_for_another_benchmark(tmp_path):
+    actions = [{"step": 1, "interval_s": [1, 2]}, {"step": 2, "interval_s": [3, 4]}]
+    facts = {"fps": 10, "n_frames": 1, "object": {"box": [[0, 0, 1, 1]]}, "actions": actions}
+    for name in "abcdefg":
+        (tmp_path / f"{name}.mp4").touch()
+        (tmp_path / f"{name}.json").write_text(json.dumps(facts))
+    with pytest.raises(BenchmarkError, match="chain of 2 actions"):
+        run_benchmark(tmp_path, tmp_path / "out")

@@ -52,12 +52,12 @@ def case(states, chunks, tracklet_label, chunk_label):
 
 
 def clip_score(clip, precision_1, precision_2, action):
-    return ClipScore(clip, precision_1, precision_2, np.nan, np.nan, action, 2)
+    return ClipScore(clip, (precision_1, precision_2), (np.nan, np.nan), (action,), 2)
 
 
 def test_precision_is_the_mean_over_clips_and_states():
     # Clip 0: state 1 half right (one is ambiguous), state 2 right. Clip 1: both wrong.
-    scores = case([1, 1, 2, 1, 0, 2], [0, 1], [1, 3, 2, 0, 1, 1], [1, 0, 0, 0])
+    scores = case([1, 1, 2, 1, 0, 2], [0, 1], [1, -2, 2, 0, 1, 1], [1, 0, 0, 0])
     assert [(r.precision_1, r.precision_2) for r in scores.rows] == [(0.5, 1.0), (0.0, 0.0)]
     assert scores.state_precision == pytest.approx((0.5 + 1 + 0 + 0) / 4)
     assert [r.action for r in scores.rows] == [1.0, 0.0]
@@ -95,6 +95,54 @@ def test_every_clip_demands_an_answer():
 def test_a_state_without_a_tracklet_is_wrong():
     scores = case([1, 1, 0, 1, 0, 2], [0, 0], [1, 1, 2, 1, 0, 2], [1, 0, 1, 0])
     assert [(r.precision_1, r.precision_2) for r in scores.rows] == [(1, 0), (1, 1)]
+
+
+def chain_case(states, chunks, tracklet_label=(1, 2, 3, 1, 2, 2), chunk_label=(1, 2, 1, 0)):
+    """Two clips of a chain; by default the second lacks action 2 and state 3."""
+    corpus = corpus_of(tracklet_label, chunk_label).for_changes(2)
+    found = result_of(corpus, states, [0, 0])
+    none = np.full((2, 2), np.nan)
+    actions = Actions(np.array(chunks), none, np.stack([none] * 2, axis=2), np.zeros((4, 2)))
+    return replace(found, actions=actions, state_scores=np.zeros((6, 3))), corpus
+
+
+def test_every_state_and_action_of_a_chain_is_scored():
+    scores = evaluate(*chain_case([1, 2, 3, 1, 1, 2], [[0, 1], [0, -1]]))
+    assert scores.precisions.tolist() == [[1, 1, 1], [0.5, 1, 1]]
+    assert scores.each_action.tolist() == [[1, 1], [1, 1]]
+    assert scores.actions.tolist() == [1, 1]
+    assert scores.state_precision == pytest.approx(5.5 / 6)
+    assert np.isnan(scores.recalls[1, 2]), "there is nothing to recall"
+    assert list(scores.rows[0].columns) == [
+        "clip", "precision_1", "precision_2", "precision_3", "recall_1", "recall_2", "recall_3",
+        "action_1", "action_2", "n_labels",
+    ]  # fmt: skip
+    assert ClipScore.from_columns(scores.rows[0].columns) == scores.rows[0]
+
+
+def test_a_step_that_is_truly_absent_is_right_only_if_it_was_not_found():
+    found = evaluate(*chain_case([1, 2, 3, 1, 2, 3], [[0, 1], [0, 1]]))
+    assert found.precisions[1].tolist() == [1, 1, 0]
+    assert found.each_action[1].tolist() == [1, 0]
+    assert found.actions.tolist() == [1, 0.5]
+    missed = evaluate(*chain_case([1, 2, 0, 1, 2, 2], [[0, -1], [0, -1]]))
+    assert missed.precisions[0].tolist() == [1, 1, 0]
+    assert missed.each_action[0].tolist() == [1, 0]
+
+
+def test_a_clip_of_a_chain_without_an_answer_is_wrong_even_where_it_lacks_a_step():
+    found, corpus = chain_case([1, 2, 3, 1, 2, 2], [[0, 1], [0, -1]])
+    part = found.select(np.array([0]))
+    part = replace(part, skipped=(SkippedClip(corpus.clip_ids[1], "no tracklets"),))
+    scores = evaluate(part, corpus)
+    assert scores.precisions[1].tolist() == [0, 0, 0]
+    assert scores.each_action[1].tolist() == [0, 0]
+
+
+def test_the_columns_of_one_change_stay():
+    scores = case([1, 0, 2, 1, 0, 2], [0, 0], [1, 0, 2, 1, 0, 2], [1, 0, 1, 0])
+    names = ["clip", "precision_1", "precision_2", "recall_1", "recall_2", "action", "n_labels"]
+    assert list(scores.rows[0].columns) == names
 
 
 def test_a_line_of_a_table_averages_parts_not_clips():

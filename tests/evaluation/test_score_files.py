@@ -11,7 +11,10 @@ from objectstates.evaluation import ClipScore, Evaluation
 from objectstates.evaluation.score_files import cached_scores, read_keyed, write_keyed
 
 SCORES = Evaluation(
-    (ClipScore("a", 1.0, 0.5, 0.25, np.nan, np.nan, 3), ClipScore("b", 0.0, 0.0, 0.0, 0.0, 1.0, 0)),
+    (
+        ClipScore("a", (1.0, 0.5), (0.25, np.nan), (np.nan,), 3),
+        ClipScore("b", (0.0, 0.0), (0.0, 0.0), (1.0,), 0),
+    ),
     (SkippedClip("b", "has one tracklet only"),),
     0.125,
 )

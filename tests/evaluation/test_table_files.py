@@ -72,7 +72,7 @@ def test_tables_are_written_in_all_forms(tmp_path):
 
 
 def test_a_table_of_methods():
-    scores = Evaluation((ClipScore("a", 1.0, 0.0, 0.5, 0.5, np.nan, 3),))
+    scores = Evaluation((ClipScore("a", (1.0, 0.0), (0.5, 0.5), (np.nan,), 3),))
     table = method_table("All", [method_row("mine", [scores])])
     (row,) = csv.DictReader(io.StringIO(to_csv(table)))
     assert float(row["states"]) == 0.5

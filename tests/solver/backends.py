@@ -35,8 +35,10 @@ from objectstates.solver.problem import (
     Iterate,
     JointProblem,
     Side,
+    classes_of,
     classifier_scores,
     make_side,
+    merge_alike,
     refresh,
 )
 from objectstates.solver.reference import Combination, Problem
@@ -53,15 +55,23 @@ class Point:
 
     action: list[Combination]
     state: list[Combination]
+    n_states: int = 2
 
     @property
     def labels(self) -> tuple[Floats, Floats]:
-        """Z (T, 1) and Y (M, 2)."""
+        """Z (T, K - 1) and Y (M, K)."""
         z, y = (
             np.concatenate([reference.mean_of(clip, k) for clip in clips])
-            for k, clips in ((1, self.action), (2, self.state))
+            for k, clips in ((self.n_states - 1, self.action), (self.n_states, self.state))
         )
         return z, y
+
+    def missing(self, problem: Problem) -> reference.Missing:
+        """What clips lack, (N, K - 1) and (N, K)."""
+        return (
+            reference.missing_of(problem.action, self.action),
+            reference.missing_of(problem.state, self.state),
+        )
 
 
 @dataclass(frozen=True)
@@ -80,11 +90,13 @@ class Backend(Protocol):
     at_once : all clips of a pass move at once, on the bound A <= I; else one after another.
     breaks_ties : of equally cheap labellings the oracle takes the reference's.
     slow : kernels are interpreted, or compiled anew for every kind of shape.
+    chains : more than one change, absent steps and states that look alike are known.
     """
 
     at_once: bool
     breaks_ties: bool
     slow: bool
+    chains: bool
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]: ...
 
@@ -106,9 +118,14 @@ STEPS = STEPS_PER_BLOCK
 
 def constraints_of(side: reference.Side) -> Constraints:
     if side.linear.shape[1] == 1:
-        return one_row(side.offsets, linear=side.linear, times=side.times)
+        return one_row(side.offsets, linear=side.linear, times=side.times, absent=side.absent)
     return ordered_states(
-        side.start, side.end, side.offsets, linear=side.linear, exactly_one=side.exactly_one
+        side.start,
+        side.end,
+        side.offsets,
+        linear=side.linear,
+        exactly_one=side.exactly_one,
+        absent=side.absent,
     )
 
 
@@ -140,7 +157,7 @@ def missing_of(constraints: Constraints, clips: list[Combination]) -> Floats:
 class NumbaBackend:
     """``frank_wolfe.py`` and what it calls, with all rows in memory."""
 
-    at_once, breaks_ties, slow = False, True, False
+    at_once, breaks_ties, slow, chains = False, True, False, True
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
         return label_clips(costs, constraints)
@@ -182,7 +199,8 @@ class NumbaBackend:
     @staticmethod
     def _placed(problem: Problem, point: Point) -> tuple[JointProblem, Iterate, Iterate]:
         sides = [
-            make_side(factorise(s.features, s.ridge), constraints_of(s)) for s in problem.sides
+            make_side(factorise(s.features, s.ridge), constraints_of(s), s.classes)
+            for s in problem.sides
         ]
         at = [
             _iterate(side, labels, clips)
@@ -215,7 +233,7 @@ class ShardBackend:
     ) -> None:
         self._shard, self._place = shard, place
 
-    at_once, breaks_ties, slow = False, True, False
+    at_once, breaks_ties, slow, chains = False, True, False, True
 
     def oracle(self, constraints: Constraints, costs: Floats) -> tuple[Floats, Labels]:
         return label_clips(costs, constraints)
@@ -257,7 +275,8 @@ class ShardBackend:
         lam, mu = problem.action.ridge, problem.state.ridge
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory()))
-            shard = self._shard(*sides, folder, single=single)
+            alike = {} if problem.state.classes is None else {"classes": problem.state.classes}
+            shard = self._shard(*sides, folder, single=single, **alike)
             actors = stack.enter_context(LocalActors([shard]))
             shifts = shift_of(sides[0][1]), shift_of(sides[1][1])
             sharded = ShardedProblem(actors, shifts, nu=problem.nu, mu=mu, lam=lam)
@@ -265,7 +284,8 @@ class ShardBackend:
             shard._rng = np.random.default_rng(seed)
             sums = FactorSums(
                 *(
-                    labels.T @ whitening.factor(side.features)
+                    merge_alike(labels, classes_of(labels.shape[1], side.classes)).T
+                    @ whitening.factor(side.features)
                     for labels, whitening, side in zip(
                         point.labels, sharded.whitenings.values(), problem.sides, strict=True
                     )
@@ -306,7 +326,7 @@ def device_name() -> str:
 class TorchBackend(ShardBackend):
     """A shard in a device's memory, with the steps of ``batched_torch.py``."""
 
-    at_once = True
+    at_once, chains = True, False
 
     def __init__(self) -> None:
         pytest.importorskip("torch", reason="needs the extra torch")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,11 +92,11 @@ def random_point(rng, problem: Problem, most=4) -> Point:
             for weight in weights.tolist():
                 costs = rng.standard_normal(side.linear[n].shape)
                 costs[np.isinf(side.linear[n])] = np.inf
-                _, labels = reference.oracle(costs, side.start[n], side.end[n], side.exactly_one)
+                _, labels = reference.cheapest(side, n, costs)
                 found[labels] = found.get(labels, 0.0) + weight
             clips.append(found)
         sides.append(clips)
-    return Point(*sides)
+    return Point(sides[0], sides[1], problem.state.linear.shape[1])
 
 
 def is_labelling(side: Side, n: slice, labels) -> bool:
@@ -102,6 +104,7 @@ def is_labelling(side: Side, n: slice, labels) -> bool:
     used = [(i, k) for i, k in enumerate(labels) if k > 0]
     n_states = side.linear.shape[1]
     counts = np.bincount([k for _, k in used], minlength=n_states + 1)[1:]
+    counts[(counts == 0) & np.isfinite(side.prices)] = 1  # a state that is absent
     if len(labels) and ((counts != 1).any() if side.exactly_one else (counts < 1).any()):
         return False
     for (i, k), (j, other) in itertools.permutations(used, 2):
@@ -163,21 +166,22 @@ def reference_pass(
 
     Also the least difference of cost between two labellings of a clip that was met.
     """
-    sides = {"action": list(point.action), "state": list(point.state)}
+    sides: dict[str, Any] = {"action": list(point.action), "state": list(point.state)}
+    n_states = point.n_states
     visits = [(k, [n]) for n in order for k in (0, 1)]
     if at_once:
         visits = [(k, order) for k in (0, 1)]
     gap, margin = 0.0, np.inf
     for k, clips in visits:
         side, combinations = problem.sides[k], list(sides.values())[k]
-        slopes = reference.gradient(problem, *Point(**sides).labels)[k]
+        slopes = reference.gradient(problem, *Point(**sides, n_states=n_states).labels)[k]
         for n in clips:
             rows = side.clips[n]
             here = slopes[rows]
             form = np.eye(len(here)) if at_once else side.form[rows, rows]
             for step in range(STEPS if len(here) else 0):
                 costs = [
-                    reference.inner(here, reference.one_hot(labels, k + 1))
+                    reference.inner(here, reference.one_hot(labels, here.shape[1]))
                     for labels in combinations[n]
                 ]
                 here, combinations[n], met = reference.block_step(
@@ -186,8 +190,9 @@ def reference_pass(
                 gap += met if step == 0 else 0.0
                 if len(costs) > 1 and met > 1e-12:
                     margin = min(margin, float(np.diff(np.sort(costs)).min()))
-    labels = Point(**sides).labels
-    return Pass(*labels, sum(reference.terms(problem, *labels)), gap), margin
+    end = Point(**sides, n_states=n_states)
+    objective = sum(reference.terms(problem, *end.labels, end.missing(problem)))
+    return Pass(*end.labels, objective, gap), margin
 
 
 def assert_same_pass(found: Pass, expected: Pass) -> None:
@@ -282,11 +287,15 @@ def test_a_full_step_is_that_of_the_reference(backend: Backend, problem, seed):
 def rounding_cost(problem: Problem, point: Point, z, y) -> float:
     """h at integer labels with the classifiers held fixed, less what no label changes."""
     cost = 0.0
-    hot = reference.one_hot(z, 1), reference.one_hot(y, 2)
-    for side, relaxed, labels in zip(problem.sides, point.labels, hot, strict=True):
+    n_states = point.n_states
+    hot = reference.one_hot(z, n_states - 1), reference.one_hot(y, n_states)
+    for side, relaxed, integer, labels in zip(
+        problem.sides, point.labels, (z, y), hot, strict=True
+    ):
         costs = (1 - 2 * reference.scores(side, relaxed)) / (2 * max(len(labels), 1))
         cost += reference.inner(costs + side.linear, labels)
-    return cost + float(np.einsum("tq,tik,ik->", hot[0], problem.distortion, hot[1]))
+        cost += sum(reference.absence(side, reference.lacks(side, integer[n])) for n in side.clips)
+    return cost + float(np.einsum("tq,tqik,ik->", hot[0], problem.distortion, hot[1]))
 
 
 @many
@@ -301,3 +310,98 @@ def test_rounding_is_that_of_the_reference(backend: Backend, problem, seed):
     scores = (reference.scores(s, x) for s, x in zip(problem.sides, point.labels, strict=True))
     expected = rounding_cost(problem, point, *reference.round_jointly(problem, *scores))
     assert rounding_cost(problem, point, z, y) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+# --- chains ---------------------------------------------------------------------------------------
+
+
+def chain(rng, n_states, *, optional=False, cycle=False, nu=0.3) -> Problem:
+    """Three clips; the last rows of each, one after another, admit a labelling."""
+    sides = []
+    for k in (n_states - 1, n_states):
+        sizes = rng.integers(k, 7, 3)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        start = rng.uniform(0, 6, offsets[-1])
+        end = start + rng.uniform(0.2, 2, offsets[-1])
+        linear = 0.1 * rng.standard_normal((offsets[-1], k))
+        linear[rng.random(linear.shape) < 0.2] = np.inf
+        for last in offsets[1:]:
+            start[last - k : last] = 8.0 + 2 * np.arange(k)
+            end[last - k : last] = 9.0 + 2 * np.arange(k)
+            linear[range(last - k, last), range(k)] = 0.05
+        absent = None
+        if optional:
+            absent = np.full(k, np.inf)
+            absent[-1] = 0.02 * rng.random()
+        side = Side(rng.standard_normal((offsets[-1], 8)), 1e-2, offsets, start, end, linear)
+        sides.append(replace(side, absent=absent, exactly_one=k < n_states or rng.random() < 0.5))
+    if cycle:
+        classes = np.append(np.arange(n_states - 1), 0)
+        sides[1] = replace(sides[1], classes=classes)
+    return Problem(sides[0], sides[1], nu)
+
+
+KINDS = [
+    {"n_states": 3},
+    {"n_states": 4},
+    {"n_states": 2, "optional": True},
+    {"n_states": 3, "optional": True},
+    {"n_states": 3, "cycle": True},
+    {"n_states": 4, "optional": True, "cycle": True},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_chains_are_solved_as_the_reference_defines(backend: Backend, kind):
+    """Gap, a pass of plain steps and the rounding, from random points."""
+    if not backend.chains:
+        pytest.skip("refuses chains")
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        problem = chain(rng, **kind, nu=(0.0, 0.3, 10.0)[seed % 3])
+        point = random_point(rng, problem)
+        gap = reference.duality_gap(problem, *point.labels, point.missing(problem))
+        assert backend.gap(problem, point) == pytest.approx(gap, rel=1e-9, abs=1e-12)
+        (found,) = backend.passes(problem, point, [False], seed)
+        order = np.random.default_rng(seed).permutation(3)
+        assert_same_pass(found, reference_pass(problem, point, order, at_once=False)[0])
+        z, y = backend.rounding(problem, point)
+        for side, labels in zip(problem.sides, (z, y), strict=True):
+            assert all(is_labelling(side, n, labels[n]) for n in side.clips)
+        scores = (reference.scores(s, x) for s, x in zip(problem.sides, point.labels, strict=True))
+        expected = rounding_cost(problem, point, *reference.round_jointly(problem, *scores))
+        assert rounding_cost(problem, point, z, y) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_pairwise_steps_converge_on_chains(backend: Backend, kind):
+    """Passes never raise the objective, and on a convex problem the gap vanishes."""
+    if not backend.chains:
+        pytest.skip("refuses chains")
+    rng = np.random.default_rng(0)
+    problem = chain(rng, **kind, nu=0.0)
+    point = random_point(rng, problem)
+    start = sum(reference.terms(problem, *point.labels, point.missing(problem)))
+    gap = reference.duality_gap(problem, *point.labels, point.missing(problem))
+    found = backend.passes(problem, point, [True] * 40, 0)
+    objectives = [start, *(one.objective for one in found)]
+    assert (np.diff(objectives) <= 1e-12).all()
+    assert start - objectives[-1] <= gap + 1e-12
+    assert found[-1].gap < 1e-3 * gap
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_full_step_of_a_chain_is_that_of_the_reference(backend: Backend, kind):
+    """Where all clips have all states; else only the objective is known to fall."""
+    if not backend.chains:
+        pytest.skip("refuses chains")
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        problem = chain(rng, **kind, nu=(0.3, 30.0)[seed % 2])
+        point = random_point(rng, problem)
+        found = backend.full_step(problem, point)
+        before = sum(reference.terms(problem, *point.labels, point.missing(problem)))
+        assert found.objective <= before + 1e-12
+        if "optional" not in kind:
+            z, y, gap = reference.full_step(problem, *point.labels)
+            assert_same_pass(found, Pass(z, y, sum(reference.terms(problem, z, y)), gap))

@@ -57,6 +57,21 @@ def test_states_lie_on_their_sides_of_the_action():
     assert labels.tolist() == [0, 1, 0, 0, 2, 2]
 
 
+def test_states_lie_between_their_actions_where_a_clip_has_them():
+    """The second clip lacks its second action, and so the state after it."""
+    start = np.tile(np.arange(9.0), 2)
+    constraints = ordered_states(
+        start, start + 1, np.array([0, 9, 18]), linear=np.zeros((18, 3)),
+        absent=np.array([np.inf, np.inf, 0.1]),
+    )  # fmt: skip
+    time = np.array([[2.5, 6.5], [4.5, np.nan]])
+    span = np.stack([time - 0.5, time + 0.5], axis=2)
+    scores = np.full((18, 3), 0.9)  # all look like all
+    labels = states_around(constraints, scores, start, start + 1, time, span)
+    assert labels[:9].tolist() == [1, 1, 0, 2, 2, 2, 0, 3, 3]
+    assert labels[9:].tolist() == [1, 1, 1, 1, 0, 2, 2, 2, 2]
+
+
 def test_a_clip_without_tracklets_on_one_side_is_still_labelled():
     start = np.array([5.0, 6.0])
     constraints = ordered_states(start, start + 1, np.array([0, 2]), linear=np.zeros((2, 2)))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from objectstates.base.errors import SettingError
 from objectstates.solver.oracle import (
     TIE,
     cheapest_labels,
@@ -13,7 +14,7 @@ from objectstates.solver.oracle import (
     one_row,
     ordered_states,
 )
-from tests.solver.problems import all_labellings, total_costs
+from tests.solver.problems import all_labellings, total_costs, with_absence
 
 # Costs of every kind: ties, ordinary, huge, tiny, forbidden.
 costs_of_all_sizes = st.one_of(
@@ -78,6 +79,55 @@ def test_three_ordered_states(clip, seed):
     else:
         assert (candidates == labels).all(axis=1).any()
         assert value == pytest.approx(total_costs(candidates, costs).min())
+
+
+@pytest.mark.parametrize("exactly_one", [False, True])
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize("n_states", [2, 3, 4])
+def test_chains_equal_trying_all_labellings(n_states, optional, exactly_one):
+    """500 clips each: overlaps, equal times, ties, forbidden labels, states that may be absent."""
+    rng = np.random.default_rng(n_states)
+    found, lacking = 0, 0
+    for _ in range(500):
+        m = rng.integers(0, 6)
+        start = rng.integers(0, 8, m).astype(float)
+        end = start + rng.integers(1, 3, m).astype(float)
+        costs = rng.standard_normal((m, n_states))
+        costs = np.round(2 * costs) if rng.random() < 0.3 else costs
+        costs[rng.random(costs.shape) < 0.15] = np.inf
+        absent = np.full(n_states, np.inf)
+        if optional:
+            lacks = rng.random(n_states) < 0.5
+            absent[lacks] = np.round(rng.uniform(0, 2, lacks.sum()), 1)
+        constraints = ordered_states(
+            start, end, np.array([0, m]), linear=costs, exactly_one=exactly_one, absent=absent
+        )
+        values, labels = label_clips(costs, constraints)
+        candidates = all_labellings(
+            start, end, n_states, exactly_one, np.isinf(costs), np.isfinite(absent)
+        )
+        if not m:
+            assert values[0] == pytest.approx(absent.sum())
+        elif not len(candidates):
+            assert values[0] == np.inf
+        else:
+            assert (candidates == labels).all(axis=1).any(), "the labelling breaks a constraint"
+            best = with_absence(candidates, costs, absent).min()
+            assert values[0] == pytest.approx(best, abs=1e-12)
+            assert with_absence(labels[None], costs, absent)[0] == pytest.approx(best, abs=1e-7)
+            found += 1
+            lacking += len(set(labels.tolist()) - {0}) < n_states
+    assert found > 25
+    assert (lacking > 0) == optional
+
+
+def test_a_price_of_absence_is_not_negative():
+    start = np.arange(3.0)
+    for absent in (np.array([-1.0, 0.0]), np.zeros(3)):
+        with pytest.raises(SettingError, match="`absent` must be"):
+            ordered_states(
+                start, start + 1, np.array([0, 3]), linear=np.zeros((3, 2)), absent=absent
+            )
 
 
 @settings(max_examples=300, deadline=None)

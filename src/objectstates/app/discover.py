@@ -197,7 +197,14 @@ def chain_of(
     There are as many changes as ``changes`` says, else as there are names, else one. ``optional``
     may be text, such as "2,3".
     """
-    names = LabelNames.of(states, action, settings.get("changes"))
+    changes = settings.get("changes")
+    if isinstance(changes, str) and changes.isdigit():
+        changes = int(changes)
+    if changes == "auto":
+        if states is not None or action is not None:
+            raise SettingError("`changes` auto: there are no names before the number is known")
+        return {**settings, "optional": settings.get("optional") or ()}, LabelNames()
+    names = LabelNames.of(states, action, changes)
     optional = settings.get("optional") or ()
     if isinstance(optional, str):
         numbers = [part.strip() for part in optional.split(",")]

@@ -127,17 +127,18 @@ class Workspace:
             existing = Result.load(self.result) if self.result.exists() else None
         except ResultError:  # damaged, or of another version: fit again
             existing = None
-        told: dict[str, Any] = {
-            "corrections": with_confirmed_times(corrections, existing),
-            "names": names or LabelNames.usual(int(model.changes)),
-        }
+        rows = with_confirmed_times(corrections, existing)
+        auto = model.changes == "auto"  # how many names there are is known after the fit
+        names = None if auto else names or LabelNames.usual(int(model.changes))
+        told: dict[str, Any] = {"corrections": rows, "names": names}
         settings = model.get_params() | ({} if shards is None else {"shards": shards})
-        rows = [{**row.to_json(), "line": 0} for row in told["corrections"]]
-        settings |= {"corrections": rows, "names": told["names"].to_json()} if rows else {}
+        if rows:
+            lines = [{**row.to_json(), "line": 0} for row in rows]
+            settings |= {"corrections": lines, "names": names and names.to_json()}
         fingerprint = digest("fit", _code_digest(), content_digest(self.corpus), settings)
         if existing is not None and existing.summary.get("fingerprint") == fingerprint:
-            if existing.names != told["names"]:  # labels do not depend on what they are called
-                existing = replace(existing, names=told["names"])
+            if names and existing.names != names:  # labels do not depend on what they are called
+                existing = replace(existing, names=names)
                 existing.save(self.result)
             return existing, True
         if shards is None:

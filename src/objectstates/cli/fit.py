@@ -54,13 +54,15 @@ def fit(
     constraint: Annotated[ConstraintName, flag("Tracklets per state and clip.")] = "at_least_one",
     target: Annotated[Target, flag("Discover states and action, or one of them.")] = "joint",
     changes: Annotated[
-        int | None,
-        flag("How many actions a clip has, with one state more; unless given, as named, or 1."),
+        str | None,
+        flag("How many actions a clip has, or auto; unless given, as many as are named, or 1."),
     ] = None,
     optional: Annotated[
         str | None, flag("Numbers of the actions that a clip may lack, such as 2.")
     ] = None,
-    price: Annotated[float, flag("Of lacking one, in wrong labels.")] = 0.5,
+    price: Annotated[
+        float, flag("A clip lacks a step that scores less than 1 minus this; 1: like in others.")
+    ] = 0.35,
     solver: Annotated[
         Solver, flag("Block-coordinate Frank-Wolfe, or the paper's full steps.")
     ] = "block",

@@ -1,13 +1,18 @@
-"""Ground truth of clips, for evaluation only: the interval of the action and the object's boxes.
+"""Ground truth of clips, for evaluation only: the intervals of actions and the object's boxes.
 
 `read_truth` reads
 
 * a folder with ``<clip>.json`` for every ``<clip>.mp4``: ``action_interval_s``, ``fps`` and per
-  frame ``object.box`` and ``part.box`` (null where it is not visible);
+  frame ``object.box`` and ``part.box`` (null where it is not visible), optionally ``progress``,
+  how far the change is;
 * ``annotations.json``, or the folder that holds it: a list of videos (``file``), each with
   ``action_interval_s`` and ``object_box_before``, ``object_box_after`` at ``frame_before``,
   ``frame_after``;
 * a CSV file ``clip,action_start,action_end``, in seconds of the video.
+
+In a chain of changes, JSON has a list ``actions`` in place of ``action_interval_s``, each with
+``step`` (1, 2, ...) and ``interval_s``, null if the step is left out; and the CSV file has a
+column ``action`` (1, 2, ...): a step without a row is left out.
 
 `label_corpus` converts it to labels of tracklets and chunks. All times are those of the whole
 video, as in a corpus: clips cut from one video share its ground truth. ``info["truth"]`` of the
@@ -30,11 +35,15 @@ import numpy as np
 
 from objectstates.base.errors import TruthError
 from objectstates.base.geometry import MATCH_IOU, paired_iou
-from objectstates.data.clips import TrackletLabel
+from objectstates.data.clips import MAX_STATES, TrackletLabel
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
 
 CSV_COLUMNS = ("clip", "action_start", "action_end")
 _TOLERANCE = 1e-6  # seconds; absorbs the rounding of frame times
+_MOMENT_SECONDS = 0.5  # over which the speed of a change is measured
+
+Seconds = tuple[float, float]
+"""Start and end of an interval."""
 
 
 class UnknownClipWarning(UserWarning):
@@ -46,27 +55,76 @@ class ClipTruth:
     """Ground truth of one clip, or of the video it comes from.
 
     clip : its id, or the last parts of the video's path without suffix, e.g. ``open_drawer/00``.
-    action : start and end in seconds of the video.
+    actions : start and end of each action in seconds of the video, in order; None for a step of a
+        chain that the clip lacks. The state after it is then missing too, and the other states
+        keep their numbers.
     times : (k,) seconds of the annotated boxes; may be empty.
     boxes : (k, 4) ``x1, y1, x2, y2`` in pixels of the video; NaN where the object is not visible.
+    moments : when each change is fastest, in seconds, None where that is not known; may be empty.
+
+    >>> clip = ClipTruth("a", ((1.0, 2.0), None, (4.0, 6.0)), np.empty(0), np.empty((0, 4)))
+    >>> clip.phase(np.array([0.5, 1.5, 3.0, 5.0, 7.0])).tolist()
+    [0, 1, 2, 5, 6]
+    >>> clip.change_times.tolist()
+    [1.5, nan, 5.0]
     """
 
     clip: str
-    action: tuple[float, float]
+    actions: tuple[Seconds | None, ...]
     times: Array
     boxes: Array
+    moments: tuple[float | None, ...] = ()
 
     def __post_init__(self) -> None:
-        start, end = self.action
-        if not -np.inf < start < end < np.inf:
-            raise TruthError(f"clip {self.clip!r}: the action from {start:g} to {end:g} s is empty")
+        last = -np.inf
+        for start, end in filter(None, self.actions):
+            if not -np.inf < start < end < np.inf:
+                raise TruthError(
+                    f"clip {self.clip!r}: the action from {start:g} to {end:g} s is empty"
+                )
+            if start < last - _TOLERANCE:
+                raise TruthError(
+                    f"clip {self.clip!r}: the action from {start:g} to {end:g} s begins before the "
+                    "one before it ends"
+                )
+            last = end
+        if not any(self.actions):
+            raise TruthError(f"clip {self.clip!r} has no action: it needs one at least")
+        if len(self.moments) not in (0, len(self.actions)):
+            raise TruthError(f"clip {self.clip!r}: `moments` must have one entry per action")
         if self.boxes.shape != (len(self.times), 4) or not np.isfinite(self.times).all():
             raise TruthError(f"clip {self.clip!r}: every box needs four numbers and a finite time")
 
+    @classmethod
+    def single(cls, clip: str, action: Seconds, times: Array, boxes: Array) -> ClipTruth:
+        """Of a clip with one action."""
+        return cls(clip, (action,), times, boxes)
+
+    @property
+    def action(self) -> Seconds:
+        """Start and end of the single action, in seconds of the video."""
+        if len(self.actions) != 1 or self.actions[0] is None:
+            raise TruthError(f"clip {self.clip!r} has a chain of actions: use `actions`")
+        return self.actions[0]
+
+    @property
+    def change_times(self) -> Array:
+        """(A,) seconds: when each change is fastest, else the middle; NaN for a step left out."""
+        middles = [np.nan if each is None else (each[0] + each[1]) / 2 for each in self.actions]
+        known = self.moments or (None,) * len(middles)
+        return np.array([m if t is None else t for m, t in zip(middles, known, strict=True)])
+
     def phase(self, times: Array) -> Array:
-        """(n,) 0 before the action, 1 during it, 2 after it."""
-        start, end = self.action
-        return (times >= start - _TOLERANCE).astype(np.int8) + (times >= end - _TOLERANCE)
+        """(n,) 0 before the first action, 1 during it, 2 after it, 3 during the second and so on.
+
+        2 k - 1 during action k, and 2 k after it, whether or not other steps are left out.
+        """
+        phase = np.zeros(len(times), np.int8)
+        for k, action in enumerate(self.actions, start=1):
+            if action is not None:
+                phase[times >= action[0] - _TOLERANCE] = 2 * k - 1
+                phase[times >= action[1] - _TOLERANCE] = 2 * k
+        return phase
 
     def boxes_at(self, times: Array) -> Array:
         """(n, 4) boxes of the object at ``times`` (n,): the nearest annotation of the same phase.
@@ -102,13 +160,18 @@ def label_corpus(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> Corpus:
     A tracklet is a false positive unless the mean IoU of its boxes with the object's reaches
     `MATCH_IOU` (the paper's annotators judged whole tracklets; the mean tolerates short drift).
     Otherwise it is state 1 if it ends before the action, state 2 if it starts after it, and
-    ambiguous if it overlaps it. Without boxes, false positives are not identified: tracklets are
-    labelled by time alone, so precision is an upper bound. Chunks are labelled by their time.
+    ambiguous if it overlaps it; in a chain, the state is that between two actions. Without boxes,
+    false positives are not identified: tracklets are labelled by time alone, so precision is an
+    upper bound. Chunks are labelled by their time, with the number of the action. So that a step
+    of a chain that was left out can be told from a short one, an action between the times of two
+    chunks labels the one nearest to its middle.
 
     Ground truth is looked up by clip id, then by the longest matching end of the video's path.
     Clips without any stay unlabelled, with a warning; it is an error if none has any.
     """
-    found = [_truth_of(corpus, n, truth) for n in range(len(corpus))]
+    found = [truth_of(corpus, n, truth) for n in range(len(corpus))]
+    if len({len(known.actions) for known in found if known is not None}) > 1:
+        raise TruthError("the clips have different numbers of actions: all need the same chain")
     lacking = [corpus.clip_ids[n] for n, known in enumerate(found) if known is None]
     if lacking:
         what = f"no ground truth for {len(lacking)} of {len(corpus)} clips: {_some(lacking)}"
@@ -120,8 +183,7 @@ def label_corpus(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> Corpus:
     for n, known in enumerate(found):
         if known is not None:
             state[list(corpus.tracklet_rows(n))] = _tracklet_labels(corpus, n, known)
-            times = corpus.chunks.time[list(corpus.chunk_rows(n))]
-            action[list(corpus.chunk_rows(n))] = known.phase(times) == 1
+            action[list(corpus.chunk_rows(n))] = _chunk_labels(corpus, n, known)
     return replace(
         corpus,
         tracklets=replace(corpus.tracklets, label=state),
@@ -170,7 +232,8 @@ def truth_count(corpus: Corpus) -> TruthCount:
         return TruthCount(0, 0)
 
 
-def _truth_of(corpus: Corpus, n: int, truth: Mapping[str, ClipTruth]) -> ClipTruth | None:
+def truth_of(corpus: Corpus, n: int, truth: Mapping[str, ClipTruth]) -> ClipTruth | None:
+    """That of clip n, by its id or else by its video; None if there is none."""
     if corpus.clip_ids[n] in truth:
         return truth[corpus.clip_ids[n]]
     video = corpus.videos[n]
@@ -185,9 +248,9 @@ def _tracklet_labels(corpus: Corpus, n: int, truth: ClipTruth) -> Array:
     """(M_n,) labels of a clip's tracklets."""
     table, rows = corpus.tracklets, corpus.tracklet_rows(n)
     start, end = table.start[rows.start : rows.stop], table.end[rows.start : rows.stop]
-    before, after = truth.phase(end - 2 * _TOLERANCE) == 0, truth.phase(start) == 2
-    label = np.full(len(rows), TrackletLabel.AMBIGUOUS, np.int8)
-    label[before], label[after] = TrackletLabel.STATE_1, TrackletLabel.STATE_2
+    first, last = truth.phase(start), truth.phase(np.maximum(start, end - 2 * _TOLERANCE))
+    in_a_state = (first == last) & (first % 2 == 0)
+    label = np.where(in_a_state, first // 2 + 1, TrackletLabel.AMBIGUOUS).astype(np.int8)
     if not len(truth.times) or not len(rows):
         return label
     edges = table.box_offsets[rows.start : rows.stop + 1]
@@ -200,6 +263,22 @@ def _tracklet_labels(corpus: Corpus, n: int, truth: ClipTruth) -> Array:
     overlap = paired_iou(boxes[:, 1:], truth.boxes_at(boxes[:, 0]))
     means = np.array([part.mean() for part in np.split(overlap, edges[1:-1] - edges[0])])
     label[means < MATCH_IOU] = TrackletLabel.FALSE_POSITIVE
+    return label
+
+
+def _chunk_labels(corpus: Corpus, n: int, truth: ClipTruth) -> Array:
+    """(T_n,) number of the action that each chunk of a clip shows, 0 for none."""
+    table, rows = corpus.chunks, list(corpus.chunk_rows(n))
+    times, phase = table.time[rows], truth.phase(table.time[rows])
+    label = np.where(phase % 2 == 1, (phase + 1) // 2, 0)
+    if len(truth.actions) == 1 or not rows:
+        return label
+    for k, action in enumerate(truth.actions, start=1):
+        if action is not None and not (label == k).any():
+            nearest = int(np.abs(times - np.mean(action)).argmin())
+            row = rows[nearest]
+            if label[nearest] == 0 and table.start[row] < action[1] and table.end[row] > action[0]:
+                label[nearest] = k
     return label
 
 
@@ -251,17 +330,19 @@ def _read_folder(folder: Path) -> dict[str, ClipTruth]:
     found = {}
     for path in sorted(folder.glob("*.json")):
         facts = _read_json(path)
-        if not isinstance(facts, dict) or "action_interval_s" not in facts:
+        if not isinstance(facts, dict) or not {"action_interval_s", "actions"} & facts.keys():
             if path.with_suffix(".mp4").exists():
                 raise TruthError(f"{path} lacks action_interval_s, the interval of the action")
             continue  # not an annotation file
         try:
             boxes = [shown_box(facts, frame) for frame in range(int(facts["n_frames"]))]
+            actions, progress = _actions(facts), np.array(facts.get("progress", []), np.float64)
             found[path.stem] = ClipTruth(
                 path.stem,
-                _interval(facts["action_interval_s"]),
+                actions,
                 np.arange(len(boxes)) / float(facts["fps"]),
                 np.array([box or (np.nan,) * 4 for box in boxes], np.float64).reshape(-1, 4),
+                tuple(_fastest(progress, float(facts["fps"]), action) for action in actions),
             )
         except (LookupError, TypeError, ValueError, ArithmeticError) as problem:
             raise TruthError(f"{path} is malformed: {_why(problem)}") from problem
@@ -283,7 +364,7 @@ def _read_annotations(path: Path) -> dict[str, ClipTruth]:
             ]
             found[name] = ClipTruth(
                 name,
-                _interval(video["action_interval_s"]),
+                _actions(video),
                 np.array([time for time, _ in seen], np.float64),
                 np.array([box for _, box in seen], np.float64).reshape(-1, 4),
             )
@@ -300,19 +381,31 @@ def _read_csv(path: Path) -> dict[str, ClipTruth]:
         rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise TruthError(f"{path} cannot be read: {problem}") from problem
-    found: dict[str, ClipTruth] = {}
+    found: dict[str, dict[int, Seconds]] = {}
     for line, row in enumerate(rows, start=2):
         if not {*CSV_COLUMNS} <= row.keys():
             raise TruthError(f"{path}: the header must be {','.join(CSV_COLUMNS)}")
         clip = (row["clip"] or "").strip()
-        if not clip or clip in found:
-            raise TruthError(f"{path}, line {line}: the clip {clip!r} is missing or a duplicate")
         try:
+            number = _step(row["action"]) if "action" in row else 1
+            if not clip or number in found.get(clip, {}):
+                raise ValueError(f"the clip {clip!r} is missing or a duplicate")
             action = _seconds(row["action_start"]), _seconds(row["action_end"])
-            found[clip] = ClipTruth(clip, action, np.empty(0), np.empty((0, 4)))
+            found.setdefault(clip, {})[number] = action
+            _timed(clip, {1: action}, 1)  # so that an empty interval is reported with its line
         except ValueError as problem:
             raise TruthError(f"{path}, line {line}: {problem}") from None
-    return found
+    n_actions = max((number for steps in found.values() for number in steps), default=1)
+    try:
+        return {clip: _timed(clip, steps, n_actions) for clip, steps in found.items()}
+    except TruthError as problem:
+        raise TruthError(f"{path}: {problem}") from None
+
+
+def _timed(clip: str, steps: Mapping[int, Seconds], n_actions: int) -> ClipTruth:
+    """Ground truth without boxes; steps that are not given are left out."""
+    actions = tuple(steps.get(number) for number in range(1, n_actions + 1))
+    return ClipTruth(clip, actions, np.empty(0), np.empty((0, 4)))
 
 
 def _read_json(path: Path) -> Any:
@@ -329,7 +422,40 @@ def _seconds(cell: str | None) -> float:
         raise ValueError(f"{cell!r} is not a number of seconds") from None
 
 
-def _interval(value: Any) -> tuple[float, float]:
+def _step(cell: str | None) -> int:
+    """The number of an action in a chain."""
+    number = int(cell) if cell is not None and cell.strip().isdecimal() else 0
+    if not 1 <= number < MAX_STATES:
+        raise ValueError(f"the action {cell!r} is no number from 1 to {MAX_STATES - 1}")
+    return number
+
+
+def _actions(facts: Mapping[str, Any]) -> tuple[Seconds | None, ...]:
+    """The intervals of the actions of a clip, in order."""
+    if "actions" not in facts:
+        return (_interval(facts["action_interval_s"]),)
+    rows = facts["actions"]
+    if any("occurrence" in row for row in rows):
+        raise ValueError("it is a long video, in which the chain may happen several times")
+    if [row["step"] for row in rows] != list(range(1, len(rows) + 1)):
+        raise ValueError("the steps of its actions are not 1, 2 and so on")
+    intervals = [row["interval_s"] for row in rows]
+    return tuple(None if each is None else _interval(each) for each in intervals)
+
+
+def _fastest(progress: Array, fps: float, action: Seconds | None) -> float | None:
+    """When ``progress`` (frames,) rises most within the action, over half a second; in seconds."""
+    if action is None or not len(progress):
+        return None
+    half = max(1, round(_MOMENT_SECONDS * fps / 2))
+    first, last = (round(time * fps) for time in action)
+    frames = np.arange(max(first, half), min(last + 1, len(progress) - half))
+    if not len(frames):
+        return None
+    return float(frames[(progress[frames + half] - progress[frames - half]).argmax()] / fps)
+
+
+def _interval(value: Any) -> Seconds:
     start, end = value
     return float(start), float(end)
 

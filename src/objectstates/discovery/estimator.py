@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,18 +23,24 @@ from objectstates.base.choices import (
     Target,
     TimeUnit,
 )
-from objectstates.base.errors import ResultError, SettingError
+from objectstates.base.errors import (
+    CorrectionError,
+    InfeasibleClipError,
+    ResultError,
+    SettingError,
+)
 from objectstates.base.torch_utils import within_memory
 from objectstates.data.corpus import Corpus
 from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Classifier, Result, SkippedClip
-from objectstates.discovery import result_assembly
+from objectstates.discovery import how_many, result_assembly
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.corrections import Applied, Bounds, apply_corrections
 from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
 from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
 from objectstates.discovery.out_of_core import (
+    FeaturesOnDisk,
     Workers,
     pose_out_of_core,
     random_clips,
@@ -95,10 +101,12 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         They are labelled by prediction, and listed in ``set_aside_``.
     constraint : each state labels "at_least_one" tracklet of a clip, or "exactly_one".
     target : what is sought: "joint", or the "state" or the "action" alone.
-    changes : how many actions there are, with one state more.
+    changes : how many actions there are, with one state more; "auto" tries one to three and keeps
+        the number that replicates best (``discovery/how_many.py``, ``result_.summary["changes"]``).
     optional : numbers (from 1) of the actions that a clip may lack, with the state after it.
-    price : of lacking one, in wrong labels: 0 is no reason to label anything, 1 as bad as an action
-        that looks like none of the others'.
+    price : of lacking one: a clip lacks a step whose action and state score less than 1 - price
+        in the mean, where 1 is a score like in other clips; with the paper's labelling, the cost
+        in wrong labels of each side.
     pattern : which states of a chain look alike and share a classifier: "ABA" for closed, open,
         closed. None for different ones.
     solver : "block", Frank-Wolfe clip by clip, or "full", the paper's.
@@ -149,9 +157,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     reject: Reject = "none"
     constraint: ConstraintName = "at_least_one"
     target: Target = "joint"
-    changes: int = 1
+    changes: int | Literal["auto"] = 1
     optional: tuple[int, ...] = ()
-    price: float = 0.5
+    price: float = 0.35
     pattern: str | None = None
     solver: Solver = "block"
     tol: float = 0.01
@@ -187,6 +195,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         """
         _check_type(corpus)
         self.check()
+        if self.changes == "auto":
+            return self._adopt(*self._how_many(corpus, callback, corrections), names)
         clock, stopper = Stopwatch(), Stopper(callback)
         prepared = self._prepare(corpus, corrections, names)
         kept, bounds = prepared.kept, prepared.applied.bounds
@@ -280,6 +290,13 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         shards = check_out_of_core(self.get_params(), shards, processes, ray_address)
         clock, stopper = Stopwatch(), Stopper(callback)
         corpus = Corpus.load(path, features=False)
+        if self.changes == "auto":
+            clips = self._sample(path, corpus)
+            told = tuple(row for row in _rows(corrections) if row.clip in clips.clip_ids)
+            chosen, expected = self._how_many(clips, callback, told)
+            means = {"scratch": scratch, "ray_address": ray_address, "corrections": corrections}
+            chosen.fit_folder(path, callback, shards=shards, processes=processes, **means)  # type: ignore[arg-type]
+            return self._adopt(chosen, expected, names)
         prepared = self._constrained(corpus, corrections, names)
         applied, kept, skipped = prepared.applied, prepared.kept, prepared.skipped
         stored = stored_features(Path(path), corpus, kept, target=self.target)
@@ -294,17 +311,48 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         found = self._discover(kept, pose, stopper, clock, applied.bounds)
         found = _with_corrections(found, applied, names)
         if self.verdict and not stopper.stopped:
-            sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
-            clips = with_stored_features(kept, stored, sample)
-            judged = self._judged(clips, found.select(sample), applied.bounds)
-            found = judge_by_sample(found, sample, judged)
-            clock.lap("verdict")
-            read = partial(with_stored_features, kept, stored)
-            if found.n_actions == 1:
-                found = with_progress(found, read, seed=int(self.seed))
-            clock.lap("progress")
+            found = self._judged_by_sample(kept, stored, found, applied.bounds, clock)
         sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
+
+    def _judged_by_sample(
+        self, kept: Corpus, stored: FeaturesOnDisk, found: Result, bounds: Bounds, clock: Stopwatch
+    ) -> Result:
+        """``found``, the result on ``kept``, with verdict and progress by a sample of the clips."""
+        sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
+        clips = with_stored_features(kept, stored, sample)
+        judged = self._judged(clips, found.select(sample), bounds)
+        found = judge_by_sample(found, sample, judged)
+        clock.lap("verdict")
+        if found.n_actions == 1:
+            read = partial(with_stored_features, kept, stored)
+            found = with_progress(found, read, seed=int(self.seed))
+        clock.lap("progress")
+        return found
+
+    def _sample(self, path: str | Path, corpus: Corpus) -> Corpus:
+        """Some clips of the corpus in the folder ``path``, with their features."""
+        stored = stored_features(Path(path), corpus, corpus, target=self.target)
+        clips = random_clips(len(corpus), SAMPLE, seed=int(self.seed))
+        return with_stored_features(corpus, stored, clips)
+
+    def _how_many(
+        self, corpus: Corpus, callback: Callback | None, corrections: Corrections
+    ) -> tuple[JointDiscovery, dict[int, float]]:
+        """The fit of the number of changes that replicates best in ``corpus``, and what is
+        expected of each number that was tried."""
+        fitted: dict[int, JointDiscovery] = {}
+        expected: dict[int, float] = {}
+        for number in range(1, how_many.MOST + 1):
+            tried = JointDiscovery(**{**self.get_params(), "changes": number, "verdict": True})
+            try:
+                fitted[number] = tried.fit(corpus, callback, corrections=corrections)
+            except (InfeasibleClipError, CorrectionError):
+                if number == 1:
+                    raise
+                break  # fewer tracklets than states, or told of fewer changes
+            expected[number] = how_many.weakest_action(fitted[number].result_)
+        return fitted[how_many.choose(expected)], expected
 
     def _discover(
         self,
@@ -321,13 +369,12 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         warm : ``pose`` begins at the solution of a similar problem.
         """
         clock.lap("other")
-        action, state = self._formulation.constraints(
-            corpus, len(corpus.chunks.start), len(corpus.tracklets.start)
-        )
+        sizes = len(corpus.chunks.start), len(corpus.tracklets.start)
         nu = float(self.nu) / self._seconds_per_unit(corpus)
         held_out = self.labelling == "held_out" and len(corpus) > 1  # a single clip has no others
-        weights = Weights(nu, float(self.mu), float(self.lam))
-        with within_memory(self.device), pose(action, state, weights) as posed:
+        formulation, weights = self._formulation, Weights(nu, float(self.mu), float(self.lam))
+        sides = formulation.constraints(corpus, *sizes, required=held_out)
+        with within_memory(self.device), pose(*sides, weights) as posed:
             clock.lap("factorise")
             run = best_run(
                 posed,
@@ -342,23 +389,22 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             clock.lap("solve")
             if held_out:
                 labels = run.rounding.action, run.rounding.state
-                learn = posed.problem.learn
-                found, classifiers = label_held_out(corpus, state, *labels, learn, bounds)
+                _, state = formulation.constraints(corpus, *sizes)
+                found, classifiers = label_held_out(
+                    corpus, state, *labels, posed.problem.learn, bounds, formulation.steps
+                )
             else:
                 found, classifiers = label_by_rounding(corpus, run.rounding, bounds)
             _check_finite(classifiers)  # type: ignore[arg-type]
             terms = posed.problem.integer_terms(found.action, found.state)
         clock.lap("label")
         summary = {
-            "kind": "fit",
-            "versions": result_assembly.versions(),
             "seed": int(self.seed),
-            "learned_from": len(corpus),
             **result_assembly.run_summary(run, terms),
+            "learned_from": len(corpus),
             "coupling_per_second": nu,
             "detection_scale": detection_scale(corpus),
             "labelled": "held_out" if held_out else "paper",
-            "trace": run.trace,
         }
         if self.reduce is not None:
             summary["reduced"] = result_assembly.reduction_summary(posed.reductions, found)
@@ -397,6 +443,18 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         summary = {**found.summary, "corpus": sizes, "seconds": clock.seconds}
         summary |= result_assembly.skipped_at(corpus, kept)
         self.result_ = replace(found, skipped=skipped, summary=summary)
+        return self._with_attributes()
+
+    def _adopt(
+        self, chosen: JointDiscovery, expected: dict[int, float], names: LabelNames | None
+    ) -> JointDiscovery:
+        """Take over the result of the chosen number of changes."""
+        tried = {str(number): round(share, 4) for number, share in expected.items()}
+        facts = {"chosen": chosen.changes, "expected": tried}
+        result = chosen.result_
+        self.result_ = replace(
+            result, summary={**result.summary, "changes": facts}, names=names or result.names
+        )
         return self._with_attributes()
 
     def _with_attributes(self) -> JointDiscovery:

@@ -144,6 +144,7 @@ def pose_out_of_core(
                     mu=weights.mu,
                     lam=weights.lam,
                     reduce=reduce,
+                    classes=classes,
                     row_cuts={"action": action.offsets[firsts], "state": state.offsets[firsts]},
                 )
                 reductions = {} if reduce is None else problem.reductions()

@@ -70,8 +70,8 @@ RULES: Mapping[str, Rule] = {
     "on_infeasible": _one_of(OnInfeasible),
     "reject": _one_of(Reject),
     "changes": Rule(
-        f"a whole number from 1 to {MAX_STATES - 1}",
-        lambda value: 1 <= _as_float(value, Integral) < MAX_STATES,
+        f"a whole number from 1 to {MAX_STATES - 1}, or auto",
+        lambda value: value == "auto" or 1 <= _as_float(value, Integral) < MAX_STATES,
     ),
     "optional": Rule(
         "numbers of actions, such as (2,)",
@@ -104,7 +104,14 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 
 
 def _check_chain(settings: Mapping[str, Any]) -> None:
-    changes, pattern = int(settings["changes"]), settings["pattern"]
+    pattern = settings["pattern"]
+    if settings["changes"] == "auto":
+        if pattern is not None or settings["optional"]:
+            raise SettingError("`changes` auto: give a number with `optional` and `pattern`")
+        if settings["target"] == "state":
+            raise SettingError("`changes` auto: actions are compared, which `target` leaves out")
+        return
+    changes = int(settings["changes"])
     beyond = [number for number in settings["optional"] if number > changes]
     if beyond:
         raise SettingError(f"`optional`: there is no action {beyond[0]}: `changes` is {changes}")

@@ -109,9 +109,9 @@ def compare_with_baselines(result: Result, corpus: Corpus) -> list[BaselineRow]:
     The terminal and the report both show these rows. Empty if no truth is known. ``corpus`` has
     the truth, see `evaluate`: clips that the result left out count as wrong if it holds them.
     """
-    found = evaluate(result, corpus)
-
-    rows = {"chance": chance(corpus), "middle of the clip": middle(corpus), "discovered": found}
+    found, chain = evaluate(result, corpus), corpus.for_changes(result.n_actions)
+    fixed = "middle of the clip" if result.n_actions == 1 else "equal parts"
+    rows = {"chance": chance(chain), fixed: middle(chain), "discovered": found}
 
     def known(scores: Evaluation, side: Side) -> float | None:
         value = scores.precision(side)
@@ -128,19 +128,21 @@ def compare_with_baselines(result: Result, corpus: Corpus) -> list[BaselineRow]:
 def chance(corpus: Corpus, _settings: MethodSettings | None = None) -> Evaluation:
     """The expected scores of a random tracklet for each state and a random chunk in each clip.
 
-    Only rows with truth count. The recall of one tracklet out of m is 1/m.
+    Only rows with truth count. The recall of one tracklet out of m is 1/m. The corpus is that of
+    as many states as are scored; a step that a clip of a chain lacks is always wrong.
     """
-    rows = []
+    rows, numbers = [], range(1, corpus.n_states + 1)
     for n, clip in enumerate(corpus.clip_ids):
         truth = corpus.tracklets.label[list(corpus.tracklet_rows(n))]
         known = truth[truth != UNKNOWN]
         empty = np.nan if len(truth) or (corpus.tracklets.label == UNKNOWN).all() else 0.0
-        precision = [float(np.mean(known == k)) if len(known) else empty for k in (1, 2)]
-        recall = [1 / len(truth) if (known == k).any() else np.nan for k in (1, 2)]
+        precision = [float(np.mean(known == k)) if len(known) else empty for k in numbers]
+        recall = [1 / len(truth) if (known == k).any() else np.nan for k in numbers]
         chunks = corpus.chunks.label[list(corpus.chunk_rows(n))]
         chunks = chunks[chunks != UNKNOWN]
-        action = float(np.mean(chunks == 1)) if len(chunks) else np.nan
-        rows.append(ClipScore(clip, precision[0], precision[1], recall[0], recall[1], action, 2))
+        actions = [float(np.mean(chunks == k)) if len(chunks) else np.nan for k in numbers[:-1]]
+        scores = tuple(precision), tuple(recall), tuple(actions)
+        rows.append(ClipScore(clip, *scores, corpus.n_states))
     return Evaluation(tuple(rows))
 
 
@@ -149,15 +151,26 @@ def middle(corpus: Corpus, _settings: MethodSettings | None = None) -> Evaluatio
 
     Of the allowed chunks it takes the one whose time is nearest to the middle between the clip's
     first and last chunk, the earlier of two at the same distance. Clips that are cut around the
-    action make it strong.
+    action make it strong. In a chain every state and action has an equal part of the clip.
     """
     table, rows = corpus.chunks, []
     for n in range(len(corpus)):
         mine = slice(corpus.chunk_rows(n).start, corpus.chunk_rows(n).stop)
-        centre = (table.start[mine].min() + table.end[mine].max()) / 2
-        apart = np.where(table.allowed[mine, 0], np.abs(table.time[mine] - centre), np.inf)
-        rows.append(score_clip(corpus, n, None, int(np.argmin(apart))))
+        centres = action_middles(table.start[mine].min(), table.end[mine].max(), corpus.n_states)
+        apart = np.abs(table.time[mine, None] - centres)
+        chunks = np.where(table.allowed[mine], apart, np.inf).argmin(axis=0)
+        rows.append(score_clip(corpus, n, None, chunks, corpus.n_states))
     return Evaluation(tuple(rows))
+
+
+def action_middles(start: float, end: float, n_states: int) -> Array:
+    """(K - 1,) the middles of the actions, where all states and actions have equal parts.
+
+    >>> action_middles(0.0, 10.0, 2).tolist(), action_middles(0.0, 10.0, 3).tolist()
+    ([5.0], [3.0, 7.0])
+    """
+    share = (2 * np.arange(1, n_states) - 0.5) / (2 * n_states - 1)
+    return np.asarray(start * (1 - share) + end * share)
 
 
 # --- clustering -------------------------------------------------------------------------------
@@ -238,7 +251,7 @@ def joint_gt_action(corpus: Corpus, settings: MethodSettings) -> Evaluation:
     truth = _complete_truth(corpus.chunks.label, "action")
     known = corpus.with_features(chunks=(truth == 1)[:, None])
     found = _discover(settings.discovery(target="joint"), known)
-    return replace(found, rows=tuple(replace(row, action=np.nan) for row in found.rows))
+    return replace(found, rows=tuple(replace(row, actions=(np.nan,)) for row in found.rows))
 
 
 def action_salient(corpus: Corpus, settings: MethodSettings) -> Evaluation:
@@ -267,8 +280,8 @@ def joint_gt_states(corpus: Corpus, settings: MethodSettings) -> Evaluation:
     truth = _complete_truth(corpus.tracklets.label, "states")
     known = corpus.with_features(tracklets=np.stack([truth == 1, truth == 2], axis=1))
     found = _discover(settings.discovery(target="joint"), known)
-    nan = np.nan
-    rows = tuple(ClipScore(row.clip, nan, nan, nan, nan, row.action, 0) for row in found.rows)
+    no_states = (np.nan, np.nan)
+    rows = tuple(ClipScore(r.clip, no_states, no_states, r.actions, 0) for r in found.rows)
     return replace(found, rows=rows)
 
 
@@ -345,11 +358,12 @@ def _states_alone(settings: MethodSettings, constraint: ConstraintName) -> Joint
 
 def mean_of_runs(runs: Sequence[Evaluation]) -> Evaluation:
     """Per-clip means over runs, and the standard error of the state precision over runs."""
-    names = ("precision_1", "precision_2", "recall_1", "recall_2", "action", "n_labels")
     rows = []
     for clip in zip(*(run.rows for run in runs), strict=True):
-        means = {name: float(np.mean([getattr(row, name) for row in clip])) for name in names}
-        rows.append(ClipScore(clip=clip[0].clip, **means))
+        first, *others = (row.columns for row in clip)
+        names = [name for name in first if name != "clip"]
+        means = {name: float(np.mean([row[name] for row in (first, *others)])) for name in names}
+        rows.append(ClipScore.from_columns({"clip": clip[0].clip, **means}))
     totals = [run.state_precision for run in runs]
     error = float(np.std(totals, ddof=1) / np.sqrt(len(runs))) if len(runs) > 1 else np.nan
     return Evaluation(tuple(rows), runs[0].skipped, error)

@@ -26,13 +26,13 @@ def cached_scores(
     scores = None if fresh else _read_scores(path, key)
     if scores is None:
         scores = compute()
-        rows = [{name: _plain(x) for name, x in asdict(clip).items()} for clip in scores.rows]
+        rows = [{name: plain_number(x) for name, x in clip.columns.items()} for clip in scores.rows]
         content = {
             "rows": rows,
             "skipped": [asdict(clip) for clip in scores.skipped],
-            "state_error": _plain(scores.state_error),
-            "gap": _plain(scores.gap),
-            "spread": [_plain(scores.spread.states), _plain(scores.spread.action)],
+            "state_error": plain_number(scores.state_error),
+            "gap": plain_number(scores.gap),
+            "spread": [plain_number(scores.spread.states), plain_number(scores.spread.action)],
         }
         write_keyed(path, key, content)
     return scores
@@ -45,7 +45,7 @@ def _read_scores(path: Path, key: str) -> Evaluation | None:
             return None
         rows = [{name: _number(value) for name, value in row.items()} for row in content["rows"]]
         return Evaluation(
-            tuple(ClipScore(**row) for row in rows),
+            tuple(ClipScore.from_columns(row) for row in rows),
             tuple(SkippedClip(**clip) for clip in content["skipped"]),
             _number(content["state_error"]),
             _number(content["gap"]),
@@ -69,7 +69,7 @@ def read_keyed(path: Path, key: str) -> dict[str, Any] | None:
         return None
 
 
-def _plain(value: Any) -> Any:
+def plain_number(value: Any) -> Any:
     """None for NaN, which JSON does not have."""
     return None if isinstance(value, float) and np.isnan(value) else value
 

@@ -315,7 +315,7 @@ def reweigh(
 
 @compiled_exactly
 def _update_sums(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
-    """Update the sums of label times factor row for labels = kept * earlier labels + moved (m, C)."""
+    """Update the sums of label times factor row for labels = kept * earlier ones + moved (m, C)."""
     clip_sums, factor_sums, rows = at.clip_sums[n], at.factor_sums, side.rows
     for k in range(moved.shape[1]):
         change = (kept - 1.0) * clip_sums[k]

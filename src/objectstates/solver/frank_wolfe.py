@@ -65,7 +65,7 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class Rounding:
-    """Integer labels (T,) of 0..K-1 and (M,) of 0..K, and the scores (T, K - 1), (M, K) behind them.
+    """Integer labels (T,) of 0..K-1 and (M,) of 0..K, and the scores (T, K - 1), (M, K) of them.
 
     classifiers : computes the classifiers (W, b) that gave the scores, of the sides that have rows.
         States that look alike have the same column.

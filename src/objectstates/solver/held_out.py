@@ -11,8 +11,8 @@ They are smaller than 1 by a factor that depends on the features and the ridge. 
 over clips of the largest score, 1 means a row like those labelled in the other clips, and 0 one
 unlike them.
 
-The chunks around the action's that score like it are the action's extent. During the action an
-object has neither state; before it state 1 is possible, after it state 2.
+The chunks around the action's that score like it are the action's extent. During an action an
+object has neither state; before action k state k is possible, after it state k + 1.
 """
 
 from __future__ import annotations
@@ -92,26 +92,39 @@ def states_around(
 ) -> Labels:
     """The best labels (M,) of the states, before and after given actions.
 
+    State k must lie after action k - 1 and before action k, wherever a clip has them. Where a clip
+    lacks an action that it may lack, it lacks the state after it too.
+
     worth : (M, K) scores of the labels, on the scale of ``ABOVE``.
     start, end : (M,) of the rows.
-    action_time, action_span : (N, K - 1) and (N, K - 1, 2), in the same seconds; NaN for an action
-        that a clip lacks, and with it the state after.
+    action_time, action_span : (N, K - 1) and (N, K - 1, 2), in the same seconds, NaN where a clip
+        lacks an action; or (N,) and (N, 2) for one action.
     """
-    counts, worth = np.diff(constraints.offsets), worth.copy()
-    for k in range(action_time.shape[1]):
-        time = np.repeat(action_time[:, k], counts)
-        span = np.repeat(action_span[:, k], counts, axis=0)
-        overlap = np.minimum(end, span[:, 1]) - np.maximum(start, span[:, 0])
-        lost = np.nan_to_num(np.clip(overlap / (end - start) / HALF, 0, 1))
-        worth -= lost[:, None]
-        worth[:, : k + 1] -= WRONG_SIDE * (constraints.times > time)[:, None]
-        worth[:, k + 1 :] -= WRONG_SIDE * (constraints.times < time)[:, None]
-        worth[np.isnan(time), k + 1] = -np.inf
-    return states_alone(constraints, worth)
+    counts = np.diff(constraints.offsets)
+    n_actions = constraints.n_states - 1
+    time = np.repeat(action_time.reshape(-1, n_actions), counts, axis=0)
+    span = np.repeat(action_span.reshape(-1, n_actions, 2), counts, axis=0)
+    overlap = np.minimum(end[:, None], span[..., 1]) - np.maximum(start[:, None], span[..., 0])
+    shares = np.nan_to_num(overlap / (end - start)[:, None])
+    worth = worth - np.clip(shares.max(axis=1) / HALF, 0, 1)[:, None]
+    instant = constraints.times[:, None]
+    worth[:, :-1] -= WRONG_SIDE * (instant > time)  # false for NaN
+    worth[:, 1:] -= WRONG_SIDE * (instant < time)
+    if not constraints.optional:
+        return states_alone(constraints, worth)
+    lacked = np.isnan(time) & np.isfinite(constraints.absent[1:])
+    labels = np.zeros(constraints.n_rows, np.int8)
+    for steps in np.unique(lacked, axis=0):  # clips that lack the same steps
+        absent = np.where(np.append(False, steps), 0.0, np.inf)
+        linear = constraints.linear + np.where(np.append(False, steps), np.inf, 0.0)
+        mine = (lacked == steps).all(axis=1)
+        alike = constraints._replace(linear=linear, absent=absent)
+        labels[mine] = states_alone(alike, worth)[mine]
+    return labels
 
 
 def states_alone(constraints: Constraints, worth: Floats) -> Labels:
-    """The best labels (M,) of the states by their ``worth`` (M, 2) alone."""
+    """The best labels (M,) of the states by their ``worth`` (M, K) alone."""
     weight = 1 / max(constraints.n_rows, 1)  # as squared errors weigh against the linear costs
     _, labels = label_clips(weight * (ABOVE - worth) + constraints.linear, constraints)
     return labels

@@ -2,10 +2,11 @@
 
     h(Z, Y) = f(Z) + g(Y) + <linear, (Z, Y)> + nu/T sum_n d(Z_n, Y_n)        (paper, eq. 1 and 5)
 
-Z (T, 1) labels chunks with the action and Y (M, 2) tracklets with states, relaxed to the convex
-hull of each clip's labellings. Nothing is fast here, and nothing in the package calls it: to change
-the objective, change it here first, then let ``tests/solver/test_backends.py`` show what each
-backend (numba, disk, torch, Triton) still lacks.
+Z (T, K - 1) labels chunks with ordered actions and Y (M, K) tracklets with ordered states, relaxed
+to the convex hull of each clip's labellings; the paper has K = 2. A state that a clip may lack adds
+its price times the weight of the labellings that lack it. Nothing is fast here, and nothing in the
+package calls it: to change the objective, change it here first, then let
+``tests/solver/test_backends.py`` show what each backend (numba, disk, torch, Triton) still lacks.
 
 >>> rows = dict(offsets=np.array([0, 3]), start=np.arange(3.0), end=np.arange(3.0) + 1)
 >>> action = Side(np.eye(3)[:, 1:2], 1e-3, linear=np.zeros((3, 1)), exactly_one=True, **rows)
@@ -39,6 +40,8 @@ class Side:
     features : (M, d). ridge : the paper's mu or lambda. offsets : (N + 1,) first row of each clip.
     start, end : (M,) seconds, half-open. linear : (M, K) cost of labels, infinite where forbidden.
     exactly_one : each state once per clip, instead of at least once.
+    absent : (K,) cost of a clip without the state, infinite where required; None: all are.
+    classes : (K,) states of the same class share a classifier; None: each has its own.
     """
 
     features: Floats
@@ -48,6 +51,19 @@ class Side:
     end: Floats
     linear: Floats
     exactly_one: bool = False
+    absent: Floats | None = None
+    classes: Ints | None = None
+
+    @property
+    def prices(self) -> Floats:
+        """(K,) of absence."""
+        return np.full(self.linear.shape[1], np.inf) if self.absent is None else self.absent
+
+    @property
+    def alike(self) -> Floats:
+        """(K, K) 1 for states that share a classifier, else 0."""
+        classes = np.arange(self.linear.shape[1]) if self.classes is None else self.classes
+        return np.asarray(classes[:, None] == classes, float)
 
     @property
     def clips(self) -> list[slice]:
@@ -73,7 +89,7 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Both sides over the same clips; ``action`` has K = 1, ``state`` K = 2."""
+    """Both sides over the same clips; ``action`` has one column less than ``state``."""
 
     action: Side
     state: Side
@@ -85,13 +101,17 @@ class Problem:
 
     @property
     def distortion(self) -> Floats:
-        """(T, M, 2) nu/T [t_i - t]_+ for state 1 and nu/T [t - t_i]_+ for state 2 (paper, eq. 6);
-        0 between different clips."""
+        """(T, K - 1, M, K) of action q, nu/T [t_i - t]_+ for state q and nu/T [t - t_i]_+ for state
+        q + 1 (paper, eq. 6); 0 between different clips."""
         late = self.state.times - self.action.times[:, None]
         clip_of = [np.repeat(np.arange(len(s.clips)), np.diff(s.offsets)) for s in self.sides]
         same = clip_of[0][:, None] == clip_of[1]
-        hinges = np.stack([np.maximum(late, 0), np.maximum(-late, 0)], axis=2)
-        return np.asarray(self.nu / max(len(late), 1) * same[:, :, None] * hinges)
+        n_actions, n_states = (side.linear.shape[1] for side in self.sides)
+        costs = np.zeros((len(late), n_actions, late.shape[1], n_states))
+        for q in range(min(n_actions, n_states - 1)):
+            costs[:, q, :, q] = same * np.maximum(late, 0)
+            costs[:, q, :, q + 1] = same * np.maximum(-late, 0)
+        return self.nu / max(len(late), 1) * costs
 
 
 def inner(costs: Floats, labels: Floats) -> float:
@@ -105,36 +125,69 @@ def normaliser(rows: Floats) -> int:
     return 2 * max(len(rows), 1)
 
 
-def terms(problem: Problem, z: Floats, y: Floats) -> tuple[float, float, float]:
-    """f and g, each with its linear costs, and the coupling; h is their sum."""
+Missing = tuple[Floats, Floats]
+"""Of both sides (N, K): the weight of labellings that lack a state that clips may lack."""
+
+
+def missing_of(side: Side, clips: Sequence[Combination]) -> Floats:
+    """(N, K) of convex combinations of labellings."""
+    missing = np.zeros((len(clips), side.linear.shape[1]))
+    for n, clip in enumerate(clips):
+        for labels, weight in clip.items():
+            missing[n] += weight * lacks(side, labels)
+    return missing
+
+
+def lacks(side: Side, labels: Sequence[int]) -> Floats:
+    """(K,) 1 for each state that one clip's labels lack, of those that it may lack."""
+    unused = ~np.isin(np.arange(1, len(side.prices) + 1), labels)
+    return np.asarray(unused & np.isfinite(side.prices) & (len(labels) > 0), float)
+
+
+def absence(side: Side, missing: Floats) -> float:
+    """What clips (N, K), or one clip (K,), pay for what they lack."""
+    return inner(np.broadcast_to(side.prices, missing.shape), missing)
+
+
+def terms(
+    problem: Problem, z: Floats, y: Floats, missing: Missing | None = None
+) -> tuple[float, float, float]:
+    """f and g, each with its linear costs, and the coupling; h is their sum.
+
+    missing : None if no clip lacks a state.
+    """
     f, g = (
-        np.vdot(labels, side.form @ labels) / normaliser(labels) + inner(side.linear, labels)
-        for side, labels in zip(problem.sides, (z, y), strict=True)
+        np.vdot(labels, side.form @ labels @ side.alike) / normaliser(labels)
+        + inner(side.linear, labels)
+        + (0.0 if missing is None else absence(side, missing[s]))
+        for s, (side, labels) in enumerate(zip(problem.sides, (z, y), strict=True))
     )
-    return float(f), float(g), float(np.einsum("tq,tik,ik->", z, problem.distortion, y))
+    return float(f), float(g), float(np.einsum("tq,tqik,ik->", z, problem.distortion, y))
 
 
 def gradient(problem: Problem, z: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The derivatives of h by Z (T, 1) and by Y (M, 2): AY/M + linear + that of the coupling."""
-    by_z = np.einsum("tik,ik->t", problem.distortion, y)[:, None]
-    by_y = np.einsum("tik,tq->ik", problem.distortion, z)
+    """The derivatives of h by Z (T, K - 1) and Y (M, K): AY/M + linear + that of the coupling."""
+    by_z = np.einsum("tqik,ik->tq", problem.distortion, y)
+    by_y = np.einsum("tqik,tq->ik", problem.distortion, z)
     action, state = problem.sides
     return (
-        action.form @ z / max(len(z), 1) + action.linear + by_z,
-        state.form @ y / max(len(y), 1) + state.linear + by_y,
+        action.form @ z @ action.alike / max(len(z), 1) + action.linear + by_z,
+        state.form @ y @ state.alike / max(len(y), 1) + state.linear + by_y,
     )
 
 
 def scores(side: Side, labels: Floats) -> Floats:
     """XW + b of the classifier that labels (M, K) imply: Y - AY."""
+    labels = labels @ side.alike
     return labels - side.form @ labels
 
 
 def oracle(
-    costs: Floats, start: Floats, end: Floats, exactly_one: bool
+    costs: Floats, start: Floats, end: Floats, exactly_one: bool, absent: Floats | None = None
 ) -> tuple[float, tuple[int, ...]]:
     """The cheapest labelling of one clip, 0..K per row: no two labelled rows overlap, each row of
-    state k ends before each of state k + 1 starts, every state is used. Infinite if there is none.
+    state k ends before each of state k + 1 starts, every state is used, or pays for its absence
+    (K,). Infinite if there is none.
 
     best[k][j] : over the first j rows in order of end time, with the states 1..k all used.
     """
@@ -142,10 +195,16 @@ def oracle(
     order = np.lexsort((start, end))
     nothing, impossible = (0.0, (0,) * m), (np.inf, (0,) * m)
     best = [[nothing] * (m + 1), *([impossible] * (m + 1) for _ in range(n_states))]
+    prices = np.full(n_states, np.inf) if absent is None else absent
+    for k in range(1, n_states + 1):
+        best[k][0] = (best[k - 1][0][0] + float(prices[k - 1]), nothing[1])
     for j, row in enumerate(order, start=1):
         before = int((end <= start[row]).sum())  # rows that end no later than this one starts
         for k in range(1, n_states + 1):
             candidates = [best[k][j - 1]]  # the row is not labelled k
+            if np.isfinite(prices[k - 1]):
+                value, labels = best[k - 1][j]
+                candidates.append((value + float(prices[k - 1]), labels))
             for value, labels in [best[k - 1][before]] + [best[k][before]] * (not exactly_one):
                 labelled = (*labels[:row], k, *labels[row + 1 :])
                 candidates.append((value + costs[row, k - 1], labelled))
@@ -159,18 +218,26 @@ def one_hot(labels: Sequence[int], n_states: int) -> Floats:
     return np.eye(n_states + 1)[np.asarray(labels, int), 1:]
 
 
-def duality_gap(problem: Problem, z: Floats, y: Floats) -> float:
+def duality_gap(problem: Problem, z: Floats, y: Floats, missing: Missing | None = None) -> float:
     """max over all labellings (Z', Y') of <gradient, (Z, Y) - (Z', Y')>.
 
     For nu = 0, where h is convex, at least h(Z, Y) less its minimum.
     """
     gap = 0.0
-    for side, slopes, labels in zip(problem.sides, gradient(problem, z, y), (z, y), strict=True):
-        for n in side.clips:
+    for s, (side, slopes, labels) in enumerate(
+        zip(problem.sides, gradient(problem, z, y), (z, y), strict=True)
+    ):
+        for number, n in enumerate(side.clips):
             if n.start < n.stop:
-                least, _ = oracle(slopes[n], side.start[n], side.end[n], side.exactly_one)
+                least, _ = cheapest(side, n, slopes[n])
                 gap += inner(slopes[n], labels[n]) - least
+                gap += 0.0 if missing is None else absence(side, missing[s][number])
     return gap
+
+
+def cheapest(side: Side, n: slice, costs: Floats) -> tuple[float, tuple[int, ...]]:
+    """The oracle of one clip of a side."""
+    return oracle(costs, side.start[n], side.end[n], side.exactly_one, side.prices)
 
 
 def exact_step(slope: float, curvature: float, limit: float = 1.0) -> float:
@@ -182,6 +249,7 @@ def full_step(problem: Problem, z: Floats, y: Floats) -> tuple[Floats, Floats, f
     """The paper's Frank-Wolfe step: all clips and both sides towards the oracle's labellings.
 
     Returns the labels after it and the gap before. d is bilinear, so the curvature may be negative.
+    No clip may lack a state here.
     """
     targets = []
     for side, slopes in zip(problem.sides, gradient(problem, z, y), strict=True):
@@ -191,7 +259,8 @@ def full_step(problem: Problem, z: Floats, y: Floats) -> tuple[Floats, Floats, f
         targets.append(one_hot([k for _, labels in found for k in labels], slopes.shape[1]))
     gap = duality_gap(problem, z, y)
     # h is quadratic: h(target) = h(here) - gap + curvature / 2.
-    curvature = 2 * (sum(terms(problem, *targets)) - sum(terms(problem, z, y)) + gap)
+    there = terms(problem, targets[0], targets[1])
+    curvature = 2 * (sum(there) - sum(terms(problem, z, y)) + gap)
     size = exact_step(-gap, curvature)
     return z + size * (targets[0] - z), y + size * (targets[1] - y), gap
 
@@ -213,44 +282,70 @@ def block_step(
     """
     k = slopes.shape[1]
     here = mean_of(weights, k)
-    least, target = oracle(slopes, side.start[n], side.end[n], side.exactly_one)
-    worst = max(weights, key=lambda labels: inner(slopes, one_hot(labels, k)))
+    least, target = cheapest(side, n, slopes)
+
+    def cost(labels: tuple[int, ...]) -> float:
+        return inner(slopes, one_hot(labels, k)) + absence(side, lacks(side, labels))
+
+    worst, value = max(weights, key=cost), sum(w * cost(q) for q, w in weights.items())
     source, limit = (one_hot(worst, k), weights[worst]) if pairwise else (here, 1.0)
     direction = one_hot(target, k) - source
-    slope = least - inner(slopes, source)
-    curvature = float(np.vdot(direction, hessian @ direction))
+    slope = least - (cost(worst) if pairwise else value)
+    bent = hessian @ direction @ side.alike
+    curvature = float(np.vdot(direction, bent))
     size = exact_step(slope, curvature, limit)
     moved = {q: w if pairwise else (1 - size) * w for q, w in weights.items()}
     if pairwise:
         moved[worst] -= size
     moved[target] = moved.get(target, 0.0) + size
     moved = {labels: weight for labels, weight in moved.items() if weight > 0}
-    return slopes + size * hessian @ direction, moved, inner(slopes, here) - least
+    return slopes + size * bent, moved, value - least
 
 
 def round_jointly(
     problem: Problem, action_scores: Floats, state_scores: Floats
 ) -> tuple[Ints, Ints]:
-    """Integer labels (T,) and (M,) at fixed scores s (T, 1) and S (M, 2) of the classifiers.
+    """Integer labels (T,) and (M,) at fixed scores s (T, K - 1) and S (M, K) of the classifiers.
 
-    Per clip the minimum of (1 - 2 s_t)/2T + sum of (1 - 2 S_ik)/2M + linear + nu/T d over the
-    action's row t and the states (paper, eq. 7: |Y - S|^2 is linear in labels of 0 and 1).
+    Per clip the minimum of (1 - 2 s_tq)/2T + sum of (1 - 2 S_ik)/2M + linear + nu/T d over the
+    actions' rows and the states (paper, eq. 7: |Y - S|^2 is linear in labels of 0 and 1). A clip
+    that lacks an action lacks the state after it, and pays for both.
     """
     action, state = problem.sides
     action_costs = (1 - 2 * action_scores) / normaliser(action_scores) + action.linear
     state_costs = (1 - 2 * state_scores) / normaliser(state_scores) + state.linear
     z, y = np.zeros(len(action_costs), int), np.zeros(len(state_costs), int)
     for chunks, tracklets in zip(action.clips, state.clips, strict=True):
-        found = []  # cost, t, labels
-        for t in range(chunks.start, chunks.stop) or [-1]:  # -1: no action is sought
-            costs, alone = state_costs[tracklets], 0.0
-            if t >= 0:
-                costs, alone = costs + problem.distortion[t, tracklets], action_costs[t, 0]
-            value, labels = 0.0, tuple[int, ...]()
+        found = []  # cost, actions, states
+        for labels in action_labellings(action, chunks):
+            hot, prices = one_hot(labels, action.linear.shape[1]), state.prices
+            value = inner(action_costs[chunks], hot) + absence(action, lacks(action, labels))
+            costs = state_costs[tracklets]
+            if len(hot):
+                costs = costs + np.einsum(
+                    "tq,tqik->ik", hot, problem.distortion[chunks, :, tracklets]
+                )
+                absent = np.append(False, ~hot.any(axis=0))[: len(prices)]
+                costs[:, absent], prices = np.inf, np.where(absent, prices, np.inf)
+            states = tuple[int, ...]()
             if len(costs):
                 times = state.start[tracklets], state.end[tracklets]
-                value, labels = oracle(costs, *times, state.exactly_one)
-            found.append((value + alone, t, labels))
-        _, t, y[tracklets] = min(found, key=lambda one: one[0])
-        z[chunks] = np.arange(chunks.start, chunks.stop) == t
+                least, states = oracle(costs, *times, state.exactly_one, prices)
+                value += least
+            found.append((value, labels, states))
+        _, z[chunks], y[tracklets] = min(found, key=lambda one: one[0])
     return z, y
+
+
+def action_labellings(action: Side, n: slice) -> list[tuple[int, ...]]:
+    """All labels of one clip's chunks: each action once or absent, in order, apart in time."""
+    start, end, linear = action.start[n], action.end[n], action.linear[n]
+    found = [((0,) * len(start), -np.inf)]  # labels, end of the last action
+    for q, price in enumerate(action.prices if len(start) else ()):
+        found = [
+            ((*labels[:t], q + 1, *labels[t + 1 :]), end[t])
+            for labels, last in found
+            for t in range(len(start))
+            if last <= start[t] and np.isfinite(linear[t, q])
+        ] + [one for one in found if np.isfinite(price)]
+    return [labels for labels, _ in found]

@@ -98,13 +98,19 @@ def find_manipulations(data: str | Path, *, crops: bool = True) -> list[Manipula
     return found
 
 
-def read_manipulation(where: ManipulationFolder) -> Manipulation:
-    """The clips of a manipulation that have videos and truth, divided into train and test."""
+def read_manipulation(
+    where: ManipulationFolder, train_on: ManipulationFolder | None = None
+) -> Manipulation:
+    """The clips of a manipulation that have videos and truth, divided into train and test.
+
+    train_on : a folder whose clips are all for training, named ``train/<clip>``; then all of
+        ``where`` are test clips.
+    """
     videos = _videos(where.folder)
     if not videos:
         raise BenchmarkError(f"{where.folder} has no videos: put <clip>.mp4 beside <clip>.json")
     truth = _truth_of(where, videos)
-    train = _train_clips(where, truth)
+    train = _train_clips(where, truth) if train_on is None else []
     test = sorted(truth.keys() - {*train})
     if not test:
         raise BenchmarkError(
@@ -113,9 +119,15 @@ def read_manipulation(where: ManipulationFolder) -> Manipulation:
         )
     lacking = sorted(videos.keys() - truth.keys())
     notes = [f"{where.name}: {clip} is left out: it has no truth" for clip in lacking]
+    spans = tuple(ClipSpan(clip, videos[clip]) for clip in train)
+    if train_on is not None:
+        others = _videos(train_on.folder)
+        known = _truth_of(train_on, others)
+        spans = tuple(ClipSpan(f"train/{clip}", others[clip]) for clip in sorted(known))
+        truth |= {f"train/{clip}": of_clip for clip, of_clip in known.items()}
     return Manipulation(
         where.name,
-        tuple(ClipSpan(clip, videos[clip]) for clip in train),
+        spans,
         tuple(_cropped(ClipSpan(clip, videos[clip]), where.crops) for clip in test),
         truth,
         tuple(notes),

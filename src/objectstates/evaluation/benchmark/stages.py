@@ -265,7 +265,8 @@ def _label_content(labels: Labels) -> list[Any]:
 def _truth_content(manipulation: Manipulation, clip: str) -> list[Any]:
     known = manipulation.truth[clip]
     boxes = np.where(np.isfinite(known.boxes), known.boxes, -1.0)
-    return [*known.action, known.times.tolist(), boxes.tolist()]
+    actions = [time for action in known.actions for time in action or (None, None)]
+    return [*actions, known.times.tolist(), boxes.tolist()]
 
 
 def _content(path: Path) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from objectstates.base.storage import write_atomically
-from objectstates.evaluation import ClipScore, Comparison, MethodRow, compare, method_row
+from objectstates.evaluation import Comparison, MethodRow, compare, method_row
 from objectstates.evaluation.baselines import METHODS
 from objectstates.evaluation.benchmark import Benchmark, DetectorRow
 from objectstates.evaluation.benchmark.manipulations import AVERAGE
@@ -97,8 +97,10 @@ def clip_table(done: Benchmark) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for (name, method), scores in done.scores.items():
         reasons = {skipped.clip: skipped.reason for skipped in scores.skipped}
-        rows += [(name, method, *astuple(row), reasons.get(row.clip)) for row in scores.rows]
-    columns = tuple(column.name for column in fields(ClipScore))
+        rows += [
+            (name, method, *row.columns.values(), reasons.get(row.clip)) for row in scores.rows
+        ]
+    columns = next((tuple(e.rows[0].columns) for e in done.scores.values() if e.rows), ())
     return Table("All clips", ("manipulation", "method", *columns, "left_out"), tuple(rows))
 
 

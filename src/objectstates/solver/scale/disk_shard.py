@@ -200,7 +200,7 @@ class Shard:
         self._kept = self._rounding
 
     def kept_rounding(self) -> tuple[Labels, Labels, Floats, Floats]:
-        """The labels (T,) and (M,) that were kept, and the scores (T, K - 1), (M, K) behind them."""
+        """The labels (T,) and (M,) that were kept, and the scores (T, K - 1), (M, K) of them."""
         return self._kept
 
     def integer_terms(self, action: Labels, state: Labels) -> SeparableTerms:

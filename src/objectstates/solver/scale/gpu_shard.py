@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from objectstates.base.choices import SideName
+from objectstates.base.errors import SettingError
 from objectstates.solver.block_steps import STEPS_PER_BLOCK
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
 from objectstates.solver.problem import Scales, one_hot
@@ -62,6 +63,19 @@ Pair = tuple[Part, Part]
 """The same clips' action and states."""
 
 
+def check_one_change(action: Constraints, state: Constraints, classes: Ints | None = None) -> None:
+    """Raise unless the problem is one that a device solves: one action between two states.
+
+    classes : (K,) as in ``problem.Side``, where states look alike.
+    """
+    alike = classes is not None and len(set(classes.tolist())) < len(classes)
+    if action.n_states > 1 or state.n_states > 2 or action.optional or state.optional or alike:
+        raise SettingError(
+            "`device` must be cpu for more than one change, for optional steps and for states that "
+            "look alike: the kernels on a device know one action between two states"
+        )
+
+
 class GpuShard:
     """Clips with their rows on a device, and a current relaxed point.
 
@@ -79,6 +93,7 @@ class GpuShard:
         single: bool = True,
         mini_batches: int = MINI_BATCHES,
     ) -> None:
+        check_one_change(action[0], state[0])
         self._single, self._kernels = single, kernels_for(device)
         batches = [_parts_of(x) for x in mini_batches_of(action[0], state[0], mini_batches)]
         self._action = GpuSide(*action, batches, device)
