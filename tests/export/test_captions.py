@@ -84,5 +84,5 @@ def test_a_chain_has_a_caption_per_state_and_action(chain, tmp_path):
     one = chain.select([0])
     export(one, "webvtt", tmp_path / "out")
     (path,) = (tmp_path / "out").glob("*.vtt")
-    texts = [caption.text for caption in webvtt.read(str(path))]
+    texts = [caption.text for caption in webvtt.read(str(path)).captions]
     assert texts == ["closed: thing", "opening", "open: thing", "closing", "closed: thing"]

@@ -73,6 +73,7 @@ function showAll() {
   document.title = `Review ${state.folder}`;
   $("folder").textContent = state.folder;
   const labels = Object.keys(state.names);
+  $("names").classList.toggle("chain", labels.length > 3);
   $("names").replaceChildren(...labels.flatMap((label, k) => (k ? [" → ", tag(label)] : [tag(label)])));
   $("names").setAttribute("aria-label", `Names: ${labels.map(name).join(", ")}. Change them`);
   $("undo").disabled = state.undo === null;
