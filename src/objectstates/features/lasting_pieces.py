@@ -8,7 +8,7 @@ before and after the clip say nothing. Each pixel's colours over time are theref
   some of the frames and a few candidate colours. A frame costs its squared distance to the colour
   of its piece, in units of `DISTANCE`, and at most 1; a step from a piece to the next costs
   `STEP_SHARE` of the frames. So what comes, and goes again within twice this share, such as a hand,
-  is no piece.
+  is no piece, wherever in the clip it is.
 * Two neighbouring pieces are then divided to the frame as ``change_profile.py`` divides a clip:
   each frame is as before (-1), as after (+1) or neither (0), and the step is where that fits best.
 
@@ -185,21 +185,23 @@ def _pieces(colours: Floats32, candidates: Floats32) -> Any:
 def _labels(colours: Floats32, candidates: Floats32) -> Any:
     """(n,) the candidate of each sample's piece, at the lowest total cost.
 
-    A step near either end costs twice as much: what is seen there only need not last.
+    Samples near either end count half: what is seen there only takes one step instead of two, and
+    must last as long to be a piece.
     """
     n, b = len(colours), len(candidates)
     origin = np.empty((n, b), np.int64)
     cost, step_cost = np.zeros(b), STEP_SHARE * n
     for s in range(n):
         cheapest = int(np.argmin(cost))
-        near_end = s < 2 * step_cost or s > n - 2 * step_cost
-        after_step = cost[cheapest] + (2 * step_cost if near_end else step_cost)
+        after_step = cost[cheapest] + step_cost
+        near_end = min(s, n - 1 - s) < 2 * step_cost
+        weight = 0.5 if near_end else 1.0
         for k in range(b):
             origin[s, k] = k
             if s and after_step < cost[k]:
                 cost[k] = after_step
                 origin[s, k] = cheapest
-            cost[k] += min(_square(colours[s], candidates[k]) / DISTANCE**2, 1.0)
+            cost[k] += weight * min(_square(colours[s], candidates[k]) / DISTANCE**2, 1.0)
     labels = np.empty(n, np.int64)
     labels[n - 1] = np.argmin(cost)
     for s in range(n - 1, 0, -1):
