@@ -21,11 +21,6 @@ SMALL: dict[str, Any] = {
     "state_size": 128,
     "action_size": 128,
 }
-    "tracklets_per_clip": 20,
-    "chunks_per_clip": 30,
-    "state_size": 128,
-    "action_size": 128,
-}
 
 
 def mixed(right, wrong, seed=0):

@@ -35,6 +35,7 @@ from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Classifier, Result, SkippedClip
 from objectstates.discovery import how_many, result_assembly
+from objectstates.discovery.chain_change import for_chain
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.corrections import Applied, Bounds, apply_corrections
 from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
@@ -234,7 +235,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             raise SettingError(
                 f"`names` are those of {len(names.actions)} actions, but `changes` is {changes}"
             )
-        applied = apply_corrections(corpus.for_changes(changes), _rows(corrections), names)
+        clips = for_chain(corpus.for_changes(changes))
+        applied = apply_corrections(clips, _rows(corrections), names)
         skipped, kept = self._formulation.leave_out_infeasible(
             applied.corpus, self.on_infeasible, applied.places
         )
@@ -473,7 +475,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         check_lengths(corpus, self.result_.corpus)
         formulation = fitted._formulation
         skipped, kept = formulation.leave_out_infeasible(
-            corpus.for_changes(int(fitted.changes)), fitted.on_infeasible
+            for_chain(corpus.for_changes(int(fitted.changes))), fitted.on_infeasible
         )
         found = predict(self.result_, kept, formulation)
         if self.result_.progress_model is not None:

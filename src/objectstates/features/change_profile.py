@@ -350,10 +350,15 @@ to 1 or 2 s, less misses actions that reach the end, and twice as much misleads 
 real clips it makes no difference."""
 
 
-def chunk_columns(profile: ChangeProfile | None, chunks: Floats) -> Floats32:
+LEAST_PEAK = 0.2  # of the largest one; a lower peak is not taken for a change of a chain
+
+
+def chunk_columns(profile: ChangeProfile | None, chunks: Floats, *, changes: int = 1) -> Floats32:
     """(T, 2) share of the clip's change around each chunk, relative to the largest in the clip.
 
     chunks : (T, 2) start and end. Zero where nothing changes, or the profile is unknown.
+    changes : of a chain; the columns are then relative to the lowest of so many peaks, and end at
+        the height of a peak, so that a small change of the chain counts as much as a large one.
     """
     columns = np.zeros((len(chunks), len(WIDTHS)), np.float32)
     if profile is None:
@@ -365,5 +370,18 @@ def chunk_columns(profile: ChangeProfile | None, chunks: Floats) -> Floats32:
         around = middles[:, None] + width * length * np.array([-1, 1])
         change = np.diff(np.interp(around, edges, until), axis=1)[:, 0]
         if change.max() > 0:
-            columns[:, column] = COLUMN_SCALE * change / change.max()
+            height = _lowest_peak(change, middles, 2 * width * length, changes)
+            columns[:, column] = COLUMN_SCALE * np.minimum(change, height) / height
     return columns
+
+
+def _lowest_peak(values: Floats, times: Floats, apart: float, count: int) -> float:
+    """The lowest of the ``count`` highest peaks, at least so many seconds ``apart``."""
+    highest = lowest = float(values.max())
+    left = values.copy()
+    for _ in range(count - 1):
+        left[np.abs(times - times[left.argmax()]) < apart] = 0
+        if left.max() < LEAST_PEAK * highest:
+            break
+        lowest = float(left.max())
+    return lowest

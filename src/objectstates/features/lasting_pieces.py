@@ -8,7 +8,7 @@ before and after the clip say nothing. Each pixel's colours over time are theref
   some of the frames and a few candidate colours. A frame costs its squared distance to the colour
   of its piece, in units of `DISTANCE`, and at most 1; a step from a piece to the next costs
   `STEP_SHARE` of the frames. So what comes, and goes again within twice this share, such as a hand,
-  is no piece.
+  is no piece, wherever in the clip it is.
 * Two neighbouring pieces are then divided to the frame as ``change_profile.py`` divides a clip:
   each frame is as before (-1), as after (+1) or neither (0), and the step is where that fits best.
 
@@ -72,39 +72,42 @@ def find_steps(images: Bytes, exposure: Floats32, limits: StepLimits) -> PixelSt
     """The steps of the pixels of aligned frames (n, h, w, 3), less their ``exposure`` (n, 3)."""
     count = len(images)
     rows = np.linspace(0, count - 1, min(count, SAMPLES)).astype(np.int64)
-    samples = (images[rows] - exposure[rows, None, None]).transpose(1, 2, 0, 3)
+    samples = np.ascontiguousarray(images[rows].transpose(1, 2, 0, 3))
     limit = limits.half**2, limits.least**2, limits.tie
-    layers = _steps(images, exposure, np.ascontiguousarray(samples), rows, limit)
-    first, last, changed, purity = layers
+    frames, changed, purity = _steps(images, exposure, samples, rows, limit)
     layer, y, x = np.nonzero(changed)
-    return PixelSteps(y, x, *(values[layer, y, x] for values in (first, last, changed, purity)))
+    first, last = frames[layer, y, x].astype(np.int64).T
+    return PixelSteps(y, x, first, last, changed[layer, y, x], purity[layer, y, x])
 
 
 @compiled_exactly
 def _steps(
     images: Bytes,
     exposure: Floats32,
-    samples: Floats32,
+    samples: Bytes,
     rows: Ints,
     limit: tuple[float, float, float],
 ) -> Any:
-    """First and last frame, change and purity of step number s of each pixel; (s, h, w) each.
+    """First and last frame (s, h, w, 2), change and purity (s, h, w) of each pixel's step s.
 
-    samples : (h, w, k, 3) colours of the frames ``rows`` (k,).
+    samples : (h, w, k, 3) the frames ``rows`` (k,), with the colours of a pixel together.
     limit : ``half`` squared, ``least`` squared and ``tie`` of `StepLimits`.
     """
     count, (height, width, n) = len(images), samples.shape[:3]
     half, least, tie = limit
-    first = np.zeros((MAX_STEPS, height, width), np.int64)
-    last = np.zeros((MAX_STEPS, height, width), np.int64)
+    frames = np.zeros((MAX_STEPS, height, width, 2), np.int32)
     changed = np.zeros((MAX_STEPS, height, width), np.float32)
     purity = np.zeros((MAX_STEPS, height, width), np.float32)
+    colours = np.empty((n, 3), np.float32)
     for y in range(height):
         for x in range(width):
-            candidates = _candidates(samples[y, x], least)
+            for s in range(n):
+                for c in range(3):
+                    colours[s, c] = samples[y, x, s, c] - exposure[rows[s], c]
+            candidates = _candidates(colours, least)
             if len(candidates) < 2:
                 continue
-            starts, means, spreads = _pieces(samples[y, x], candidates)
+            starts, means, spreads = _pieces(colours, candidates)
             for k in range(min(len(means) - 1, MAX_STEPS)):
                 square = _square(means[k], means[k + 1])
                 if square < least:
@@ -114,10 +117,10 @@ def _steps(
                 low, high, pure = _divide(
                     images[begin:end, y, x], exposure[begin:end], means[k], means[k + 1], tie
                 )
-                first[k, y, x], last[k, y, x] = begin + low, begin + high
+                frames[k, y, x, 0], frames[k, y, x, 1] = begin + low, begin + high
                 noise = half + 4 * (spreads[k] + spreads[k + 1]) ** 2
                 changed[k, y, x], purity[k, y, x] = square / (square + noise), pure
-    return first, last, changed, purity
+    return frames, changed, purity
 
 
 @compiled_exactly
@@ -182,21 +185,23 @@ def _pieces(colours: Floats32, candidates: Floats32) -> Any:
 def _labels(colours: Floats32, candidates: Floats32) -> Any:
     """(n,) the candidate of each sample's piece, at the lowest total cost.
 
-    A step near either end costs twice as much: what is seen there only need not last.
+    Samples near either end count half: what is seen there only takes one step instead of two, and
+    must last as long to be a piece.
     """
     n, b = len(colours), len(candidates)
     origin = np.empty((n, b), np.int64)
     cost, step_cost = np.zeros(b), STEP_SHARE * n
     for s in range(n):
         cheapest = int(np.argmin(cost))
-        near_end = s < 2 * step_cost or s > n - 2 * step_cost
-        after_step = cost[cheapest] + (2 * step_cost if near_end else step_cost)
+        after_step = cost[cheapest] + step_cost
+        near_end = min(s, n - 1 - s) < 2 * step_cost
+        weight = 0.5 if near_end else 1.0
         for k in range(b):
             origin[s, k] = k
             if s and after_step < cost[k]:
                 cost[k] = after_step
                 origin[s, k] = cheapest
-            cost[k] += min(_square(colours[s], candidates[k]) / DISTANCE**2, 1.0)
+            cost[k] += weight * min(_square(colours[s], candidates[k]) / DISTANCE**2, 1.0)
     labels = np.empty(n, np.int64)
     labels[n - 1] = np.argmin(cost)
     for s in range(n - 1, 0, -1):

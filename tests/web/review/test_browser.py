@@ -84,6 +84,17 @@ class Page:
     def text(self, id: str) -> str:
         return str(self.js("document.getElementById(arguments[0]).textContent", id))
 
+    def rename(self, *names: str) -> None:
+        """Name state 1, the action and state 2 in the dialog."""
+        self.js("document.getElementById('names').click()")
+        for field, name in zip(("state_1", "action", "state_2"), names, strict=True):
+            place = self.driver.find_element(By.ID, f"name-{field}")
+            place.clear()
+            place.send_keys(name)
+        place.send_keys(Keys.ENTER)
+        eventually(lambda: names[1] in self.text("names"), "the names are shown")
+        eventually(lambda: not self.js("document.querySelector('dialog[open]')"), "it is closed")
+
     def settled(self) -> None:
         done = "document.getElementById('status').dataset.phase"
         eventually(lambda: self.js(done) in ("judged", "judging", "exact"), "it is refitted")
@@ -245,7 +256,15 @@ def test_names_are_text_and_nothing_is_wider_than_the_window(
             assert (
                 page.js("document.querySelectorAll('main img, #list img:not(.thumb)').length") == 0
             )
+            page.rename("closed", "turning the handle of the faucet", "open")
             assert page.js("document.documentElement.scrollWidth <= innerWidth")
+            ends = "id => document.getElementById(id).getBoundingClientRect().right <= innerWidth"
+            assert page.js(f"['names', 'finish', 'status'].every({ends})")
+            assert size[0] < 900 or page.js("document.querySelector('.bar').offsetHeight < 70")
+            page.press("?")
+            keys = "[...document.querySelectorAll('dialog[open] .keys kbd')]"
+            assert page.js(f"{keys}.length > 10 && {keys}.every(key => key.offsetWidth)")
+            page.press(Keys.ESCAPE)
             buttons = (
                 "[...document.querySelectorAll('button, input, select, textarea, [role=slider]')]"
             )

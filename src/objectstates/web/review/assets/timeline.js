@@ -184,7 +184,7 @@ function trackletLanes(clip) {
     ends[k].push([tracklet.start, tracklet.end]);
     lanes[k].append(trackletButton(tracklet));
   }
-  if (lanes.length) lanes[0].prepend(element("span", { class: "lane-name" }, "tracklets"));
+  if (lanes.length) lanes[0].prepend(element("span", { class: "lane-name" }, "states"));
   return lanes;
 }
 
