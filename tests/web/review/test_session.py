@@ -106,7 +106,9 @@ def test_what_changed_is_marked_with_what_it_was(session):
     session.confirm("a")
     settled(session)
     row = row_of(session, "b")
-    assert row["before"] is None or 1.0 <= row["before"]["time"] <= 2.0  # by the last correction
+    assert (
+        row["before"] is None or 1.0 <= row["before"]["times"][0] <= 2.0
+    )  # by the last correction
     assert row["found"] == before
 
 
