@@ -13,6 +13,7 @@ from objectstates.data.clips import ChangeProfile
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.evaluation.occurrences import Span
 
+IDLE = 2  # clips whose beginning is idle time, before and after
 Row = TypeVar("Row", Chunk, Tracklet)
 
 CLOSED_OPEN_CLOSED = {"changes": 2, "pattern": "ABA", "noise": 0.5}
@@ -26,17 +27,19 @@ def once(n_clips: int = 10, **settings: object) -> Corpus:
 def long_videos(counts: Sequence[int], seed: int = 5, **settings: object) -> Corpus:
     """A video for each of ``counts``, in which it happens so many times.
 
-    It begins and ends with idle time: what precedes the first action in some clip.
+    It begins and ends with idle time: what precedes the first action in some clips.
     """
     source = synthetic_corpus(
-        sum(counts) + 2 * len(counts),
+        sum(counts) + 2 * IDLE * len(counts),
         seed=seed,
         **(CLOSED_OPEN_CLOSED | settings),  # type: ignore[arg-type]
     )
     clips, videos = iter(source), []
     for number, count in enumerate(counts):
-        parts = [_idle(next(clips)), *(next(clips) for _ in range(count)), _idle(next(clips))]
-        videos.append(_joined(f"video{number}", parts))
+        before = [_idle(next(clips)) for _ in range(IDLE)]
+        after = [_idle(next(clips)) for _ in range(IDLE)]
+        shown = [next(clips) for _ in range(count)]
+        videos.append(_joined(f"video{number}", [*before, *shown, *after]))
     return Corpus.from_clips(videos, source.info)
 
 
@@ -75,7 +78,7 @@ def _joined(name: str, parts: Sequence[Clip]) -> Clip:
         chunks += [_moved(chunk, by) for chunk in part.chunks]
         tracklets += [_moved(x, by) for x in part.tracklets]
         time = chunks[-1].end
-    curve = np.ones(round(time / 0.1), np.float32)
+    curve = np.zeros(round(time / 0.1), np.float32)
     change = ChangeProfile(0.0, 0.1, curve, np.zeros((3, 4), np.uint8))
     ordered = tuple(sorted(tracklets, key=lambda x: x.start))
     return Clip(name, ordered, tuple(chunks), f"{name}.mp4", 0.0, time, change)

@@ -74,7 +74,7 @@ def test_a_video_without_any_is_listed_with_its_best_score(cycle: JointDiscovery
     assert skipped.reason.endswith(f"more than {MINIMUM:.2f} needed)")
     with pytest.raises(NoOccurrenceError, match=r"none of 2 videos .* video0 shows no occurrence"):
         cycle.occurrences(long_videos([0, 0]))
-    with pytest.raises(NoOccurrenceError, match="more than 5.00 needed"):
+    with pytest.raises(NoOccurrenceError, match=r"more than 5\.00 needed"):
         cycle.occurrences(long_videos([2]), minimum=5)
 
 

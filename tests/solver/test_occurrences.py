@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def singles(actions: Floats, states: Floats, margin: int, gaps: Ints) -> list[Si
             continue
         first, end = max(0, rows[0] - margin), min(n_chunks, rows[-1] + 1 + margin)
         edges = [(first, rows[0])]
-        edges += [(a + 1, b) for a, b in zip(rows, rows[1:], strict=False)]
+        edges += [(a + 1, b) for a, b in pairwise(rows)]
         edges += [(rows[-1] + 1, end)]
         of_states = np.mean([states[a:b, k].mean() for k, (a, b) in enumerate(edges)])
         of_actions = np.mean([actions[t, k] for k, t in enumerate(rows)])
@@ -64,10 +64,10 @@ def test_no_set_of_occurrences_is_better_in_1500_small_videos() -> None:
         score_of = {rows: (first, end, score) for rows, first, end, score in possible}
         chosen = [score_of[tuple(int(t) for t in rows)] for rows in found.actions]
         np.testing.assert_allclose(found.scores, [score for *_, score in chosen], atol=1e-9)
-        assert all(a[1] <= b[0] for a, b in zip(chosen, chosen[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in pairwise(chosen))
         assert (found.scores > minimum).all()
         assert np.isclose((found.scores - minimum).sum(), best_total(possible, minimum), atol=1e-8)
-        if not len(chosen):
+        if not chosen:
             highest = max((score for *_, score in possible), default=-np.inf)
             assert np.isclose(found.best, highest) or found.best == highest
         counts.append(len(chosen))

@@ -462,7 +462,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, corpus: Corpus) -> Result:
         """Label clips that were not in the fit, with the settings and classifiers of the fit."""
-        fitted, clock = self._applied_to(corpus), Stopwatch()
+        self._check_applies(corpus)
+        clock = Stopwatch()
+        fitted = JointDiscovery(**self.result_.settings)  # parameters may have been set since
         formulation = fitted._formulation
         skipped, kept = formulation.leave_out_infeasible(
             corpus.for_changes(int(fitted.changes)), fitted.on_infeasible
@@ -482,19 +484,20 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         The clips of the result are the occurrences: spans of the videos, with ids ``<video>#1``,
         ``<video>#2`` and so on. ``skipped`` are the videos without any (docs/occurrences.md).
         """
-        fitted, clock = self._applied_to(corpus), Stopwatch()
+        self._check_applies(corpus)
+        clock = Stopwatch()
+        fitted = JointDiscovery(**self.result_.settings)  # parameters may have been set since
         found = occurrences(self.result_, corpus, fitted._formulation, float(minimum))
         clock.lap("predict")
         summary = {**self._applied_summary(corpus, clock), **found.summary}
         return replace(found, summary={**summary, "occurrence_minimum": float(minimum)})
 
-    def _applied_to(self, corpus: Corpus) -> JointDiscovery:
-        """With the settings of the fit: parameters may have been set since. Checks ``corpus``."""
+    def _check_applies(self, corpus: Corpus) -> None:
+        """Raise unless the classifiers of the fit apply to ``corpus``."""
         self._check_fitted()
         _check_type(corpus)
         check_sizes(corpus, self.result_.classifiers)
         check_lengths(corpus, self.result_.corpus)
-        return JointDiscovery(**self.result_.settings)
 
     def _applied_summary(self, corpus: Corpus, clock: Stopwatch) -> dict[str, Any]:
         """That of a result on other clips than those of the fit."""

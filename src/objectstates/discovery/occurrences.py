@@ -1,10 +1,11 @@
 """The occurrences of a learned chain in long videos: several, one or none in each.
 
 The classifiers of a fit score all chunks and tracklets of a video, relative to the scores of the
-fit's clips. ``solver/occurrences.py`` finds the occurrences, and each becomes a clip: the span of the video from the middle between it and the
-one before to the middle between it and the one after, no longer than clips of the fit reach around
-their actions. These clips are labelled as any unseen clip is (``prediction.py``). So the result is
-one of ordinary clips, several of which may share a video.
+fit's clips. ``solver/occurrences.py`` finds the occurrences, and each becomes a clip: the span of
+the video from the middle between it and the one before to the middle between it and the one after,
+no longer than clips of the fit reach around their actions. These clips are labelled as any unseen
+clip is (``prediction.py``). So the result is one of ordinary clips, several of which may share a
+video.
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ class ChunkScores:
 
     @classmethod
     def of(cls, learned: Result, corpus: Corpus, classes: Array) -> ChunkScores:
-        """By the classifiers of a fit. classes : (K,) the same number for states that look alike."""
+        """By the classifiers of a fit.
+
+        classes : (K,) the same number for states that look alike.
+        """
         return cls._by(
             corpus,
             learned.classifiers["action"].scores(corpus.chunks.features),

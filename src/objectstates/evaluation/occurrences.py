@@ -101,7 +101,7 @@ def score_occurrences(
     truth: Mapping[str, Iterable[Span]],
     iou: float = IOU,
 ) -> OccurrenceScore:
-    """Compare spans by video. Videos of ``truth`` alone count; one that ``found`` lacks has none."""
+    """Compare spans by video, for the videos of ``truth``; one that ``found`` lacks has none."""
     rows = []
     for video, spans in truth.items():
         true, mine = list(spans), found.get(video, ())
