@@ -36,6 +36,10 @@ EXAMPLES = {
         "objectstates ingest more_videos/ --like my_corpus --out more",
         "objectstates predict my_result more --out more_result",
     ],
+    "occurrences": [
+        "objectstates ingest more_videos/ --like my_corpus --out long",
+        "objectstates occurrences my_result long --out long_result",
+    ],
     "inspect": [
         "objectstates inspect my_corpus",
         "objectstates inspect my_result --json",

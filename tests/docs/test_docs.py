@@ -30,7 +30,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 SIMULATED = ROOT / "benchmarks" / "simulated" / "README.md"  # its commands need a simulator
-FITTED = ("commands/", "cut", "evaluation", "export", "report", "scale")
+FITTED = ("commands/", "cut", "evaluation", "export", "occurrences", "report", "scale")
 MADE = ("drawer.npz", "my_corpus", "my_result", "few_features")
 NOT_RUN = {"make": "creates an environment", "pip": "installs packages"}
 OUT_OF_CORE = ("docs/scale.md", "docs/commands/fit.md")

@@ -40,6 +40,7 @@ from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.corrections import Applied, Bounds, apply_corrections
 from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
 from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
+from objectstates.discovery.occurrences import MINIMUM, occurrences
 from objectstates.discovery.out_of_core import (
     FeaturesOnDisk,
     Workers,
@@ -467,12 +468,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, corpus: Corpus) -> Result:
         """Label clips that were not in the fit, with the settings and classifiers of the fit."""
-        self._check_fitted()
-        _check_type(corpus)
+        self._check_applies(corpus)
         clock = Stopwatch()
         fitted = JointDiscovery(**self.result_.settings)  # parameters may have been set since
-        check_sizes(corpus, self.result_.classifiers)
-        check_lengths(corpus, self.result_.corpus)
         formulation = fitted._formulation
         skipped, kept = formulation.leave_out_infeasible(
             for_chain(corpus.for_changes(int(fitted.changes))), fitted.on_infeasible
@@ -481,15 +479,42 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         if self.result_.progress_model is not None:
             found = apply_model(self.result_.progress_model, kept, found)
         clock.lap("predict")
-        summary = {
+        return replace(found, skipped=skipped, summary=self._applied_summary(corpus, clock))
+
+    def occurrences(self, corpus: Corpus, *, minimum: float = MINIMUM) -> Result:
+        """Find what was learned in long videos, where it happens several times, once or never.
+
+        corpus : the videos, each as one clip.
+        minimum : the least score of an occurrence: 1 is like the clips of the fit, 0 unlike them.
+
+        The clips of the result are the occurrences: spans of the videos, with ids ``<video>#1``,
+        ``<video>#2`` and so on. ``skipped`` are the videos without any (docs/occurrences.md).
+        """
+        self._check_applies(corpus)
+        clock = Stopwatch()
+        fitted = JointDiscovery(**self.result_.settings)  # parameters may have been set since
+        found = occurrences(self.result_, corpus, fitted._formulation, float(minimum))
+        clock.lap("predict")
+        summary = {**self._applied_summary(corpus, clock), **found.summary}
+        return replace(found, summary={**summary, "occurrence_minimum": float(minimum)})
+
+    def _check_applies(self, corpus: Corpus) -> None:
+        """Raise unless the classifiers of the fit apply to ``corpus``."""
+        self._check_fitted()
+        _check_type(corpus)
+        check_sizes(corpus, self.result_.classifiers)
+        check_lengths(corpus, self.result_.corpus)
+
+    def _applied_summary(self, corpus: Corpus, clock: Stopwatch) -> dict[str, Any]:
+        """That of a result on other clips than those of the fit."""
+        return {
             "kind": "predict",
             "versions": result_assembly.versions(),
-            "seed": fitted.seed,
+            "seed": self.result_.settings["seed"],
             "corpus": result_assembly.sizes(corpus),
             "learned_on": self.result_.summary.get("corpus"),
             "seconds": clock.seconds,
         }
-        return replace(found, skipped=skipped, summary=summary)
 
     def save(self, path: str | Path) -> None:
         """Write the result folder, from which :meth:`load` restores this estimator."""
