@@ -65,7 +65,5 @@ def starting_late(clip: Clip, truth: ClipTruth) -> Clip:
         return clip
     change = clip.change
     if change is not None:
-        bins = max(0, round((first - change.start) / change.step))
-        start = change.start + bins * change.step
-        change = replace(change, start=start, curve=change.curve[bins:])
+        change = change.within(first, np.inf)
     return replace(clip, chunks=chunks, tracklets=tracklets, start=chunks[0].start, change=change)

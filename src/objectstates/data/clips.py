@@ -7,7 +7,7 @@ pixels of the video.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
@@ -104,6 +104,19 @@ class ChangeProfile:
     where: npt.NDArray[np.uint8]
     scale: float = 0.0
     local: npt.NDArray[np.float32] | None = None
+
+    def within(self, start: float, end: float) -> ChangeProfile | None:
+        """The bins within two times, in seconds of the video; None if there are none."""
+        bins = ((time - self.start) / self.step for time in (start, end))
+        first, last = (round(min(max(at, 0), len(self.curve))) for at in bins)
+        if first >= last:
+            return None
+        return replace(
+            self,
+            start=self.start + first * self.step,
+            curve=self.curve[first:last],
+            local=None if self.local is None else self.local[first:last],
+        )
 
 
 @dataclass(frozen=True, slots=True)

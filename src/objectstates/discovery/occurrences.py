@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from objectstates.base.errors import ResultError, SettingError
-from objectstates.data.clips import ChangeProfile, Chunk, Clip
+from objectstates.data.clips import Chunk, Clip
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result, SkippedClip
 from objectstates.discovery.constraints import Formulation, infeasible_clips
@@ -231,19 +231,9 @@ def _part(video: Clip, name: str, start: float, end: float) -> Clip:
         tracklets=tuple(x for x in video.tracklets if x.start >= first and x.end <= last),
         start=first,
         end=last,
-        change=None if video.change is None else _part_of_profile(video.change, first, last),
+        change=None if video.change is None else video.change.within(first, last),
     )
 
 
 def _middle(chunk: Chunk) -> float:
     return (chunk.start + chunk.end) / 2 if chunk.time is None else chunk.time
-
-
-def _part_of_profile(profile: ChangeProfile, start: float, end: float) -> ChangeProfile | None:
-    """The bins of a change profile within two times; None if there are none."""
-    first = max(0, round((start - profile.start) / profile.step))
-    last = max(0, round((end - profile.start) / profile.step))
-    curve = profile.curve[first:last]
-    if not len(curve):
-        return None
-    return replace(profile, start=profile.start + first * profile.step, curve=curve)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from objectstates.data.corpus import Array, Corpus
+from objectstates.data.corrections import LEAVES_OUT
 from objectstates.data.result import Result
 
 FEW_CLIPS = 10  # fewer often have something else in common, too; the paper has 27 or more
@@ -111,13 +112,16 @@ def _long_clips(result: Result) -> Advice | None:
 
 def _no_detections(result: Result) -> Advice | None:
     empty = np.diff(result.corpus.tracklets.offsets) == 0
-    missed = (*(clip.clip for clip in result.skipped), *_ids(result, empty))
-    total = len(result.clips) + len(result.skipped)
+    told = {row.clip for row in result.corrections if row.kind in LEAVES_OUT}
+    skipped = (clip.clip for clip in result.skipped if clip.clip not in told)
+    missed = (*skipped, *_ids(result, empty))
+    total = len(result.clips) + len({clip.clip for clip in result.skipped} - told)
     if len(missed) < MISSED * total or not missed:
         return None
     return Advice(
         "no_detections",
-        f"{len(missed)} of {total} clips have too few detections of the object for both states.",
+        f"{len(missed)} of {total} clips {'has' if len(missed) == 1 else 'have'} too few "
+        "detections of the object for all states.",
         "Lower the `threshold`, or label frames of these clips and train the detector again.",
         "no-detections",
         missed,

@@ -19,14 +19,12 @@ one of 2 K - 1, for K states and K - 1 actions. All label every step, also optio
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from objectstates.base.errors import ObjectStatesError
 from objectstates.data.actions import Actions
-from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result
 from objectstates.discovery.constraints import InfeasibleClipWarning
@@ -288,7 +286,7 @@ def cut_clips(
             tracklets=tuple(clip.tracklets[row - first[1]] for row in of_tracklets),
             start=None if clip.start is None else max(clip.start, bounds[0]),
             end=None if clip.end is None else min(clip.end, bounds[1]),
-            change=None if clip.change is None else _cut_profile(clip.change, bounds),
+            change=None if clip.change is None else clip.change.within(*bounds),
         )
         kept.append(part)
         clips.append(n)
@@ -296,12 +294,3 @@ def cut_clips(
         tracklets += of_tracklets
     found = Corpus.from_clips(kept, corpus.info) if kept else None
     return found, clips, np.array(chunks, np.int64), np.array(tracklets, np.int64)
-
-
-def _cut_profile(profile: ChangeProfile, bounds: Sequence[float]) -> ChangeProfile:
-    """Its bins whose middle is within the bounds."""
-    middles = profile.start + profile.step * (np.arange(len(profile.curve)) + 0.5)
-    inside = np.flatnonzero((middles >= bounds[0]) & (middles < bounds[1]))
-    first, last = (inside[0], inside[-1] + 1) if len(inside) else (0, 1)
-    start = profile.start + profile.step * first
-    return replace(profile, start=float(start), curve=profile.curve[first:last])
