@@ -206,15 +206,13 @@ def _change_problem(change: ChangeProfile) -> str | None:
         return f"curve must be float32 of shape (n,), not {curve.dtype} of {curve.shape}"
     if not (np.isfinite(curve) & (curve >= 0)).all():
         return "curve must have finite values of 0 or more"
-    if (problem := _local_problem(change)) is not None:
-        return problem
     if where.dtype != np.uint8 or where.ndim != 2 or not where.size:
         return f"where must be uint8 of shape (h, w), not {where.dtype} of {where.shape}"
     if where.shape[1] > MAX_WHERE_WIDTH:
         return f"where is {where.shape[1]} pixels wide: at most {MAX_WHERE_WIDTH} are allowed"
     if not 0 <= change.scale < np.inf:
         return f"scale {change.scale:g} must be a number of pixels of 0 or more"
-    return None
+    return _local_problem(change)
 
 
 def _local_problem(change: ChangeProfile) -> str | None:

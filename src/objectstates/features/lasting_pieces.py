@@ -12,9 +12,9 @@ before and after the clip say nothing. Each pixel's colours over time are theref
 * Two neighbouring pieces are then divided to the frame as ``change_profile.py`` divides a clip:
   each frame is as before (-1), as after (+1) or neither (0), and the step is where that fits best.
 
-The constants were chosen on simulated clips of one and of two changes: with a smaller
-`STEP_SHARE`, an arm that works for long counts as a change; with a larger one, states that last for
-a quarter of a clip are missed.
+The constants were chosen on simulated clips of one and of two changes. With a smaller `STEP_SHARE`,
+an arm that works for long counts as a change. A larger one shows slightly less outside of actions,
+but a state that comes and goes again must then last for a quarter of the clip.
 """
 
 from __future__ import annotations
