@@ -121,7 +121,7 @@ profiles = st.builds(
     ).map(lambda pixels: (pixels % 256).astype(np.uint8)),
 )  # fmt: skip
 profiles |= profiles.map(lambda known: replace(known, scale=8.0))
-profiles |= profiles.map(lambda known: replace(known, local=known.curve[::-1] / 2))
+profiles |= profiles.map(lambda known: replace(known, local=known.curve[::-1]))
 
 
 @given(changes=st.lists(st.none() | profiles, min_size=1, max_size=6))

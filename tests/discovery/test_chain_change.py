@@ -44,9 +44,11 @@ def test_a_single_change_is_left_as_it_is(corpus):
 
 def test_a_chain_uses_local_changes_and_shows_all_at_the_same_height(corpus):
     chain = for_chain(corpus.for_changes(2))
-    for before, after in zip(corpus.changes, chain.changes, strict=True):
-        assert (after.curve == before.local).all()
-        assert (after.where == before.where).all()
+    for old, new in zip(corpus.changes, chain.changes, strict=True):
+        assert old is not None
+        assert new is not None
+        assert (new.curve == old.local).all()
+        assert (new.where == old.where).all()
     before, after = corpus.chunks.features, chain.chunks.features
     assert (after[:, :-W] == before[:, :-W]).all()
     for n in range(len(chain)):
@@ -74,7 +76,7 @@ def test_features_without_change_columns_stay(corpus):
 
 
 def test_profiles_without_a_local_curve_stay(corpus):
-    older = tuple(replace(change, local=None) for change in corpus.changes)
+    older = tuple(replace(change, local=None) for change in corpus.changes if change)
     chain = for_chain(replace(corpus, changes=(None, *older[1:])).for_changes(2))
     assert chain.changes[0] is None
     assert all(a is b for a, b in zip(chain.changes[1:], older[1:], strict=True))
@@ -85,6 +87,8 @@ def test_a_fit_takes_the_moments_of_actions_from_local_changes(corpus, tmp_path)
     model = JointDiscovery(changes=2, verdict=False)
     found = model.fit(corpus).result_
     for change, times in zip(corpus.changes, found.actions.time, strict=True):
+        assert change is not None
+        assert change.local is not None
         peaks = change.start + change.step * (np.flatnonzero(change.local) + 0.5)
         assert times == pytest.approx(peaks)
     corpus.save(tmp_path / "corpus")

@@ -78,6 +78,7 @@ def test_a_cut_is_no_change_and_a_short_shot_counts_less(tmp_path):
     assert found.times[found.curve.argmax()] == pytest.approx(4.0, abs=1.5 / FPS)
     assert 0 < found.curve[found.times < 2.0].sum() < 0.5 * found.curve.sum()
     assert (found.shown == (found.times > 1.99)).all(), "pictures are of the second shot"
+    assert found.local is not None
     assert len(found.times) == len(found.curve) == len(found.local) == len(found.cameras)
     assert found.local[at_cut].sum() < 0.05 * found.local.sum()
 

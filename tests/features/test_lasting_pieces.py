@@ -15,8 +15,8 @@ def frames(seed: int = 0, noise: float = 2.0) -> AlignedFrames:
     """A still picture with some noise, 20 s at 10 frames per second."""
     rng = np.random.default_rng(seed)
     wall = np.kron(rng.integers(60, 200, (12, 16, 3)), np.ones((5, 5, 1)))
-    images = wall + rng.normal(0, noise, (FPS * SECONDS, 60, 80, 3))
-    images = np.clip(images, 0, 255).astype(np.uint8)
+    noisy = wall + rng.normal(0, noise, (FPS * SECONDS, 60, 80, 3))
+    images = np.clip(noisy, 0, 255).astype(np.uint8)
     times = np.arange(len(images)) / FPS
     return AlignedFrames(times, 1 / FPS, images, np.tile(np.eye(3), (len(images), 1, 1)))
 
@@ -41,7 +41,7 @@ def add_hand(film: AlignedFrames, start: float, end: float) -> AlignedFrames:
 def moments(found: ClipChange) -> list[float]:
     """When most of the picture changes, in order."""
     assert found.local is not None
-    return found.times[found.local > 0.2 * found.local.max()].tolist()
+    return list(found.times[found.local > 0.2 * found.local.max()])
 
 
 def test_a_thing_that_comes_and_goes_again_changes_the_picture_twice():

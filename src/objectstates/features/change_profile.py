@@ -212,7 +212,8 @@ def _local_curve(frames: AlignedFrames, exposure: Floats32) -> Floats32:
             mask = np.zeros((height, width), np.uint8)
             mask[steps.y[rows], steps.x[rows]] = 1
             weights[rows] += _component_weights(mask)[steps.y[rows], steps.x[rows]] / 2
-    return _histogram(steps.first, steps.last, amount * weights, count) / (height * width)
+    shares = amount * weights / (height * width)
+    return _histogram(steps.first, steps.last, shares.astype(np.float32), count)
 
 
 def _exposure(images: Bytes) -> Floats32:
@@ -325,7 +326,7 @@ def profile_of(change: ClipChange) -> ChangeProfile:
     def binned(curve: Floats32) -> Floats32:
         until = np.interp(times[0] + step * np.arange(1, n_bins), times, np.cumsum(curve))
         bins = np.diff(until, prepend=0.0, append=curve.sum(dtype=np.float64))
-        return np.maximum(bins, 0).astype(np.float32)
+        return np.asarray(np.maximum(bins, 0).astype(np.float32))
 
     height, width = change.amount.shape
     factor = min(1.0, MAX_WHERE_WIDTH / width)

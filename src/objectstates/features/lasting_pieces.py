@@ -8,13 +8,13 @@ before and after the clip say nothing. Each pixel's colours over time are theref
   some of the frames and a few candidate colours. A frame costs its squared distance to the colour
   of its piece, in units of `DISTANCE`, and at most 1; a step from a piece to the next costs
   `STEP_SHARE` of the frames. So what comes, and goes again within twice this share, such as a hand,
-  is no piece, wherever in the clip it is.
+  is no piece. At the ends of the clip, frames count `END_WEIGHT`.
 * Two neighbouring pieces are then divided to the frame as ``change_profile.py`` divides a clip:
   each frame is as before (-1), as after (+1) or neither (0), and the step is where that fits best.
 
-The constants were chosen on simulated clips of one and of two changes: with a smaller
-`STEP_SHARE`, an arm that works for long counts as a change; with a larger one, states that last for
-a quarter of a clip are missed.
+The constants were chosen on simulated clips of one and of two changes. With a smaller `STEP_SHARE`,
+an arm that works for long counts as a change. A larger one shows slightly less outside of actions,
+but a state that comes and goes again must then last for a quarter of the clip.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ SAMPLES = 40  # frames, at most, that are divided into pieces
 SAME_COLOUR = 4.0  # candidates closer than this are one
 DISTANCE = 20.0  # of colours (Lab, 8 bit); a frame that differs by more is as bad as any
 STEP_SHARE = 0.1  # of the frames; the cost of a step
+END_WEIGHT = 0.6  # of frames near either end; the states there must last 1/6 of the clip
 MAX_STEPS = 8  # of a pixel; later ones are ignored
 
 
@@ -185,8 +186,8 @@ def _pieces(colours: Floats32, candidates: Floats32) -> Any:
 def _labels(colours: Floats32, candidates: Floats32) -> Any:
     """(n,) the candidate of each sample's piece, at the lowest total cost.
 
-    Samples near either end count half: what is seen there only takes one step instead of two, and
-    must last as long to be a piece.
+    Samples near either end count less: what is seen there only takes one step instead of two, and
+    a hand could be a piece after half the time.
     """
     n, b = len(colours), len(candidates)
     origin = np.empty((n, b), np.int64)
@@ -195,7 +196,7 @@ def _labels(colours: Floats32, candidates: Floats32) -> Any:
         cheapest = int(np.argmin(cost))
         after_step = cost[cheapest] + step_cost
         near_end = min(s, n - 1 - s) < 2 * step_cost
-        weight = 0.5 if near_end else 1.0
+        weight = END_WEIGHT if near_end else 1.0
         for k in range(b):
             origin[s, k] = k
             if s and after_step < cost[k]:
