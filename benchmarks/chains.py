@@ -3,13 +3,15 @@
     python -m benchmarks.chains FOLDER --out OUT [--train FOLDER] [--detector motion]
 
 FOLDER has a folder of films per chain, with ``<clip>.json`` beside ``<clip>.mp4``, such as those of
-``benchmarks.simulated``; ``crops.json`` restricts the clips. A few-shot detector is trained on the
-films of the same chain in ``--train``; without it, on the first six films, which are then not
-judged. ``--detector`` replaces it. As a user would tell: the number of changes; which states look
-alike, those of the same name; and which steps are optional, those that some clip lacks.
+``benchmarks.simulated``; ``crops.json`` restricts the clips, unless ``--no-crops`` is given. A
+few-shot detector is trained on the films of the same chain in ``--train``; without it, on the first
+six films, which are then not judged. ``--detector`` replaces it. The discovery is told what a user
+would tell: the number of changes; which states look alike, those of the same name; and which steps
+are optional, those that some clip lacks.
 
 Methods are those of ``evaluation/chain_baselines.py``, and ``joint``, the discovery of the chain at
-the default settings. Numbers are means over clips with 95 % bounds (``evaluation/precision.py``,
+the default settings; ``at best`` is the truth itself, imperfect where the detector missed the
+object. Numbers are means over clips with 95 % bounds (``evaluation/precision.py``,
 ``evaluation/segments.py``); ``to interval`` and ``to change`` are the seconds from an action's time
 to the true action and to the moment of the fastest true change: median and 90 % of the actions
 found. The last tables are the means over chains of the same length, and the differences of
@@ -49,6 +51,7 @@ from objectstates.evaluation.chain_baselines import (
     independent_fits,
     ordered_chance,
     ordered_kmeans,
+    true_labels,
 )
 from objectstates.evaluation.score_files import plain_number
 from objectstates.evaluation.segments import IOUS, SegmentScore, segment_scores
@@ -106,6 +109,7 @@ METHODS: Mapping[str, Callable[[Corpus, Chain], list[Result]]] = {
     "k-means": lambda corpus, _: [ordered_kmeans(corpus)],
     "independent fits": lambda corpus, chain: [independent_fits(corpus, chain.model())],
     "joint": _joint,
+    "at best": lambda corpus, _: [true_labels(corpus)],
 }
 
 
@@ -201,7 +205,7 @@ def differences(chains: Sequence[dict[str, Judged]]) -> Table:
         return np.asarray(np.nansum(columns, axis=1) / np.where(known, known, np.nan))
 
     rows = []
-    for other in (name for name in chains[0] if name != "joint"):
+    for other in (name for name in chains[0] if name not in ("joint", "at best")):
         for what in ("actions", "states", "F1@0.25"):
             pairs = [(scores(each["joint"], what), scores(each[other], what)) for each in chains]
             rows.append((what, "joint", other, paired(pairs)))
@@ -218,12 +222,14 @@ def clip_rows(name: str, judged: dict[str, Judged]) -> list[dict[str, Any]]:
     return rows
 
 
-def manipulations(folder: Path, train: Path | None, tasks: Sequence[str]) -> list[Manipulation]:
-    """The chains in a folder, with the clips to train on."""
+def manipulations(
+    folder: Path, train: Path | None, tasks: Sequence[str] = (), *, crops: bool = True
+) -> list[Manipulation]:
+    """The chains in a folder, all unless ``tasks`` names some, with the clips to train on."""
     others = {} if train is None else {each.name: each for each in find_manipulations(train)}
     return [
         read_manipulation(where, others.get(where.name))
-        for where in find_manipulations(folder)
+        for where in find_manipulations(folder, crops=crops)
         if not tasks or where.name in tasks
     ]
 
@@ -234,6 +240,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--train", type=Path)
     parser.add_argument("--tasks", nargs="*", default=[])
+    parser.add_argument("--no-crops", action="store_true")
     parser.add_argument("--detector", default="")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--processes", type=int, default=2)
@@ -245,7 +252,8 @@ def main() -> None:
     )
     by_length: dict[int, list[dict[str, Judged]]] = {}
     parts, rows = [], []
-    for clips in manipulations(options.data, options.train, options.tasks):
+    crops = not options.no_crops
+    for clips in manipulations(options.data, options.train, options.tasks, crops=crops):
         corpus = Stages(clips, options.out, settings, lambda *_: None).corpus
         chain = chain_of({clip.id: clips.truth[clip.id] for clip in clips.test}, state_names(clips))
         judged = judge(corpus, clips.truth, chain)

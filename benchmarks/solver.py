@@ -4,7 +4,7 @@ At the paper's size (47 clips, 1,400 x 8,192 and 2,350 x 3,000) the whole fit, r
 stands beside pure BLAS (the Gram matrices and Cholesky factors alone, which no exact method can do
 without) and beside the authors' full-step schedule. Times are medians of runs taken in turns, peak
 memory is taken in processes of their own. Then the time per pass for 1, 4 and 16 times as many
-clips.
+clips, and for chains of 2 to 5 states.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import multiprocessing
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -108,9 +109,12 @@ class Authors:
         }
 
 
-def timed(contestants: dict[str, Any], repeats: int) -> dict[str, dict[str, Any]]:
+Name = TypeVar("Name", str, int)
+
+
+def timed(contestants: Mapping[Name, Any], repeats: int) -> dict[Name, dict[str, Any]]:
     """Median seconds of each, taken in turns."""
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    seconds: dict[Name, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, contestant in contestants.items():
             begin = time.perf_counter()
@@ -192,6 +196,86 @@ def growth(size: int = 256, passes: int = 100) -> list[dict[str, Any]]:
     return rows
 
 
+def chains(size: int = 256, passes: int = 60) -> list[dict[str, Any]]:
+    """Time per pass (steps, objective, rounding) of chains of K states, in turns, to that of K = 2.
+
+    The rounding alone is timed as well: it is exact over all ordered actions.
+    """
+    solvers = {k: _Chain(k, size, passes) for k in (2, 3, 4, 5)}
+    for solver in solvers.values():
+        solver.run()  # compiles
+    times = timed(solvers, REPEATS)
+    roundings = timed({k: _Rounding(solver) for k, solver in solvers.items()}, REPEATS)
+    rows = []
+    for k, row in times.items():
+        rows.append(
+            {
+                "states": k,
+                "ms_per_pass": 1e3 * row["seconds"] / passes,
+                "to_two_states": row["seconds"] / times[2]["seconds"],
+                "per_state": row["seconds"] / times[2]["seconds"] * 2 / int(k),
+                "ms_of_rounding": 1e3 * roundings[k]["seconds"] / _Rounding.count,
+            }
+        )
+    return rows
+
+
+class _Chain:
+    """Passes at full coupling over 47 clips of 30 tracklets and 50 chunks, rounded each time."""
+
+    def __init__(self, n_states: int, size: int, passes: int) -> None:
+        from objectstates.solver.cost import factorise
+        from objectstates.solver.in_memory import InMemoryProblem
+        from objectstates.solver.oracle import one_row, ordered_states
+        from objectstates.solver.problem import JointProblem, make_side
+
+        rng, sides = np.random.default_rng(n_states), []
+        for rows, k in ((50, n_states - 1), (30, n_states)):
+            offsets = rows * np.arange(48)
+            start = np.tile(np.linspace(0, 10, rows, endpoint=False), 47)
+            end, linear = start + 10 / rows, np.zeros((len(start), k))
+            if k == 1:
+                constraints = one_row(offsets, linear=linear, times=(start + end) / 2)
+            else:
+                constraints = ordered_states(
+                    start, end, offsets, linear=linear, exactly_one=k < n_states
+                )
+            looks = rng.standard_normal((k, size))[(start / 10 * k).astype(int)]
+            features = looks + 2 * rng.standard_normal((len(start), size))
+            sides.append(make_side(factorise(features, 1e-2), constraints))
+        self._passes = passes
+        self.problem = InMemoryProblem(JointProblem(sides[0], sides[1], 0.3), self._no_classifier)
+
+    def run(self) -> None:
+        self.problem.start(0)
+        for _ in range(self._passes):
+            self.problem.run_pass("block", 1.0)
+            self.problem.round()
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+    @staticmethod
+    def _no_classifier(*_: Any) -> Any:
+        raise AssertionError("passes need no classifier")
+
+
+class _Rounding:
+    """Roundings at the point where a chain's passes ended."""
+
+    count = 20
+
+    def __init__(self, chain: _Chain) -> None:
+        self._chain = chain
+
+    def run(self) -> None:
+        for _ in range(self.count):
+            self._chain.problem.round()
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+
 class _Command:
     def __init__(self, words: list[str]) -> None:
         self.words = words
@@ -239,7 +323,12 @@ def main() -> None:
         row["to_floor"] = row["seconds"] / rows["BLAS floor"]["seconds"]
         if "authors' schedule" in rows:
             row["faster_than_authors"] = rows["authors' schedule"]["seconds"] / row["seconds"]
-    report = {"paper_size": rows, "growth": growth(), "start_up_seconds": start_up()}
+    report = {
+        "paper_size": rows,
+        "growth": growth(),
+        "chains": chains(),
+        "start_up_seconds": start_up(),
+    }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "solver.json").write_text(json.dumps(report, indent=1) + "\n")
     show(report)
@@ -259,10 +348,11 @@ def show(report: dict[str, Any]) -> None:
     for name, row in report["paper_size"].items():
         table.add_row(name, *(f"{row[c]:.4g}" if c in row else "" for c in columns))
     console.print(table)
-    table = Table(*report["growth"][0])
-    for row in report["growth"]:
-        table.add_row(*(f"{value:.4g}" for value in row.values()))
-    console.print(table)
+    for part in ("growth", "chains"):
+        table = Table(*report[part][0], title=f"time per pass: {part}")
+        for row in report[part]:
+            table.add_row(*(f"{value:.4g}" for value in row.values()))
+        console.print(table)
     seconds = report["start_up_seconds"]
     console.print(f"import {seconds['import']:.2f} s, --help {seconds['help']:.2f} s")
 

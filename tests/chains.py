@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from objectstates import Box, Chunk, Clip, Corpus, Result, Tracklet, TrackletLabel
 from objectstates.data.actions import Actions
 from objectstates.data.label_names import LabelNames
 from tests.video.videos import write_video
 
+Floats = npt.NDArray[np.float32]
 WIDTH, HEIGHT, FPS = 160, 120, 25
 STEP = 2.0  # seconds of each state, the action at its end included
 ACTING = 0.4  # seconds: a chunk
@@ -42,13 +44,22 @@ def draw_chain(path: Path, n_states: int) -> Path:
     return write_video(path, images, fps=FPS)
 
 
-def chain_clip(name: str, video: str | None, n_states: int) -> Clip:
-    """A tracklet per state, up to the action, and one without; chunks of 0.4 s."""
+def chain_clip(name: str, video: str | None, n_states: int, seed: int = 0) -> Clip:
+    """A tracklet per state, up to the action, and one without; chunks of 0.4 s.
+
+    Tracklets of a state, and chunks of an action, have features that are nearly the same.
+    """
+    rng = np.random.default_rng(seed)
+
+    def look(kind: int) -> Floats:
+        noise = 0.05 * rng.standard_normal(n_states + 1)
+        return np.asarray(np.eye(n_states + 1)[kind] + noise, np.float32)
+
     tracklets = [
         Tracklet(
             STEP * k,
             action_span(k + 1)[0],
-            np.zeros(1, np.float32),
+            look(k + 1),
             0.75,
             tuple(Box(t, *thing_at(t)) for t in (STEP * k + np.arange(4) * ACTING).tolist()),
             allowed=(True,) * n_states,
@@ -59,17 +70,21 @@ def chain_clip(name: str, video: str | None, n_states: int) -> Clip:
     none = (False,) * n_states
     false = TrackletLabel.FALSE_POSITIVE
     box = (Box(0.4, 100, 5, 130, 30),)
-    tracklets.insert(
-        1, Tracklet(0.2, 1.2, np.zeros(1, np.float32), 0.5, box, allowed=none, label=false)
-    )
+    tracklets.insert(1, Tracklet(0.2, 1.2, look(0), 0.5, box, allowed=none, label=false))
     chunks = []
     for i in range(round(STEP * n_states / ACTING)):
         start = round(ACTING * i, 3)
         acts = next((k for k in range(1, n_states) if action_span(k)[0] == start), 0)
         end, allowed = round(start + ACTING, 3), (True,) * (n_states - 1)
-        chunks.append(Chunk(start, end, np.zeros(1, np.float32), allowed=allowed, label=acts))
+        chunks.append(Chunk(start, end, look(acts), allowed=allowed, label=acts))
     ordered = sorted(tracklets, key=lambda t: t.start)
     return Clip(name, tuple(ordered), tuple(chunks), video, 0.0, STEP * n_states)
+
+
+def chain_corpus(n_actions: int = 2, n_clips: int = 3, video: Path | None = None) -> Corpus:
+    path = None if video is None else str(video)
+    clips = [chain_clip(f"clip {n}", path, n_actions + 1, n) for n in range(n_clips)]
+    return Corpus.from_clips(clips, info={"object": "thing"})
 
 
 def chain_result(
@@ -83,11 +98,9 @@ def chain_result(
     It then lacks state 3, too. ``video``, if there is one, is that of all clips.
     """
     n_states = n_actions + 1
-    path = None if video is None else str(video)
-    clips = [chain_clip(f"clip {n}", path, n_states) for n in range(n_clips)]
-    corpus = Corpus.from_clips(clips, info={"object": "thing"})
+    corpus = chain_corpus(n_actions, n_clips, video)
     spans = np.array([action_span(k) for k in range(1, n_states)])
-    rows = corpus.chunks.label[: len(clips[0].chunks)]
+    rows = corpus.chunks.label[list(corpus.chunk_rows(0))]
     chunk = np.array([int(np.flatnonzero(rows == k)[0]) for k in range(1, n_states)])
     actions = Actions(
         np.tile(chunk, (n_clips, 1)),

@@ -63,7 +63,7 @@ def outcome(judged: Judged) -> Outcome | None:
     clips = [n for n, clip in enumerate(judged.corpus.clip_ids) if clip in kept]
     corpus = judged.corpus.select(clips)
     scores = evaluate(found, corpus)
-    evidence = gather(
+    (evidence,) = gather(
         corpus,
         found,
         lambda part: model.fit(part).result_,

@@ -210,7 +210,7 @@ def test_a_fit_gives_the_same_bits_in_every_process():
         f"print(JointDiscovery(tol=1e-6).fit(synthetic_corpus(**{sizes})).gap_.hex())\n"
         "print(sweep.stats.cache_misses.total(), sweep.stats.cache_hits.total())"
     )
-    here = JointDiscovery(tol=1e-6).fit(synthetic_corpus(**sizes))
+    here = JointDiscovery(tol=1e-6).fit(synthetic_corpus(**sizes))  # type: ignore[arg-type]
     assert python("-c", code).split() == [here.gap_.hex(), "0", "1"]
 
 

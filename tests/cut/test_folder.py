@@ -19,6 +19,7 @@ from objectstates.cut import cut
 from objectstates.cut.encode import PSNR_LIMIT
 from objectstates.video.clip_list import find_clips
 from objectstates.video.reader import probe, read_frames
+from tests.chains import chain_result, draw_chain
 from tests.cut.films import audio_packets, luma, result_on, sound_of, stored_frames
 from tests.results import with_action
 from tests.video.test_video_file import set_matrix
@@ -346,3 +347,21 @@ def test_an_offset_of_the_timestamps_is_removed(tmp_path):
         container.mux(stream.encode())
     cut(result_on([("late", source, 2.0, (0.8, 1.2))]), tmp_path / "out")
     assert [len(stored_frames(path)) for path in films_of(tmp_path / "out")] == [20, 10, 20]
+
+
+def test_a_chain_is_cut_into_its_states_and_actions(tmp_path):
+    video = draw_chain(tmp_path / "chain.mp4", 3)
+    result = chain_result(2, 2, video)
+    done = cut(result, tmp_path / "out", crf=30)
+    assert done.files == [
+        *("clip_0_state1.mp4", "clip_0_action1.mp4", "clip_0_state2.mp4", "clip_0_action2.mp4"),
+        *("clip_0_state3.mp4", "clip_1_state1.mp4", "clip_1_action1.mp4", "clip_1_state2.mp4"),
+    ]
+    assert done.problems == (), "a step that a clip lacks is not missed"
+    found = rows(tmp_path / "out" / "segments.csv")
+    assert [row["label"] for row in found][:5] == [
+        *("state_1", "action_1", "state_2", "action_2", "state_3"),
+    ]
+    assert sum(int(row["frames"]) for row in found[:5]) == len(times_of(video))
+    again = cut(result, tmp_path / "out", crf=30)
+    assert again.kept == 2

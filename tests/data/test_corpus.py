@@ -54,9 +54,9 @@ def plain_clips():
 def comparable(change):
     if change is None:
         return None
-    arrays = (change.curve, change.where)
+    arrays = (change.curve, change.where, change.local)
     numbers = change.start, change.step, change.scale
-    return *numbers, *((x.dtype, x.shape, x.tobytes()) for x in arrays)
+    return *numbers, *(x if x is None else (x.dtype, x.shape, x.tobytes()) for x in arrays)
 
 
 def assert_same(one: Corpus, two: Corpus):
@@ -121,6 +121,7 @@ profiles = st.builds(
     ).map(lambda pixels: (pixels % 256).astype(np.uint8)),
 )  # fmt: skip
 profiles |= profiles.map(lambda known: replace(known, scale=8.0))
+profiles |= profiles.map(lambda known: replace(known, local=known.curve[::-1] / 2))
 
 
 @given(changes=st.lists(st.none() | profiles, min_size=1, max_size=6))
@@ -151,6 +152,20 @@ def test_change_profiles_are_plain_parquet_for_others(tmp_path):
     assert first["change_where_width"] == 3
     assert first["change_where_scale"] == 106.5
     assert {second[name] for name in second if name.startswith("change")} == {None}
+
+
+@pytest.mark.parametrize(
+    ("local", "message"),
+    [
+        (np.zeros(4, np.float32), r"local must be float32 of shape \(5,\), as the curve"),
+        (np.zeros(5), "local must be float32"),
+        (np.full(5, -1, np.float32), "local must have finite values of 0 or more"),
+    ],
+)
+def test_local_curves_are_checked(local, message):
+    first, second = plain_clips()
+    with pytest.raises(CorpusError, match=message):
+        Corpus.from_clips([replace(first, change=profile(local=local)), second])
 
 
 @pytest.mark.parametrize("size", [1, 7, 20])

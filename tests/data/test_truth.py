@@ -291,8 +291,8 @@ def test_a_list_of_chains(tmp_path):
     path = tmp_path / "truth.csv"
     path.write_text("clip,action,action_start,action_end\na,2,5,6\na,1,1,2.5\nb,1,0,1\n")
     truth = read_truth(path)
-    assert truth["a"].actions == ((1, 2.5), (5, 6))
-    assert truth["b"].actions == ((0, 1), None)
+    assert list(truth["a"].actions) == [(1, 2.5), (5, 6)]
+    assert list(truth["b"].actions) == [(0, 1), None]
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from objectstates.discovery.prediction import predict
 def evidence_of(corpus, found=None):
     model = JointDiscovery(verdict=False)
     found = found or model.fit(corpus).result_
-    return gather(
+    (evidence,) = gather(
         corpus,
         found,
         lambda clips: model.fit(clips).result_,
         lambda learned, clips: predict(learned, clips, Formulation("joint", "at_least_one", 0.0)),
     )
+    return evidence
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,12 @@ from objectstates.discovery import outlier_clips as rejection
 from objectstates.discovery.outlier_clips import FEWEST, alike
 from objectstates.report.page import write_report
 
-SMALL = {"tracklets_per_clip": 20, "chunks_per_clip": 30, "state_size": 128, "action_size": 128}
+SMALL: dict[str, Any] = {
+    "tracklets_per_clip": 20,
+    "chunks_per_clip": 30,
+    "state_size": 128,
+    "action_size": 128,
+}
 
 
 def mixed(right, wrong, seed=0):

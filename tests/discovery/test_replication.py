@@ -29,7 +29,7 @@ def replication(corpus, first=0):
         learned_on.append(clips.clip_ids)
         return model.fit(clips).result_
 
-    again = replicate(
+    (again,) = replicate(
         corpus,
         found,
         np.arange(first, len(corpus)),
@@ -102,7 +102,7 @@ def test_one_clip_has_no_others():
 def test_a_side_that_was_not_sought_is_unknown(clear, target):
     model = JointDiscovery(verdict=False, target=target)
     formulation = Formulation(target, "at_least_one", 0.0)
-    again = replicate(
+    (again,) = replicate(
         clear,
         model.fit(clear).result_,
         np.arange(len(clear)),

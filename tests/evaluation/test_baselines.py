@@ -230,6 +230,15 @@ def test_the_terminal_and_the_page_show_the_same_precision(seed, tmp_path):
     assert shown["chance"]["states"] == run("chance", corpus).state_precision
 
 
+def test_a_chain_stands_beside_equal_parts():
+    corpus = synthetic_corpus(n_clips=8, changes=2, noise=0.6)
+    result = JointDiscovery(changes=2, verdict=False).fit(corpus).result_
+    rows = {row.method: row for row in compare_with_baselines(result, corpus)}
+    assert list(rows) == ["chance", "equal parts", "discovered"]
+    assert rows["discovered"].action == evaluate(result, corpus).action_precision
+    assert rows["chance"].states == run("chance", corpus).state_precision
+
+
 def test_only_what_was_sought_stands_beside_baselines(corpus):
     states = JointDiscovery(target="state", max_passes=60).fit(corpus).result_
     rows = compare_with_baselines(states, corpus)

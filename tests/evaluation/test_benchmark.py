@@ -358,3 +358,13 @@ def test_simulated_manipulations_are_read(shared):
             assert clip.start is not None
             assert clip.end is not None
             assert clip.start <= start < end <= clip.end
+
+
+def test_chains_are_for_another_benchmark(tmp_path):
+    actions = [{"step": 1, "interval_s": [1, 2]}, {"step": 2, "interval_s": [3, 4]}]
+    facts = {"fps": 10, "n_frames": 1, "object": {"box": [[0, 0, 1, 1]]}, "actions": actions}
+    for name in "abcdefg":
+        (tmp_path / f"{name}.mp4").touch()
+        (tmp_path / f"{name}.json").write_text(json.dumps(facts))
+    with pytest.raises(BenchmarkError, match="chain of 2 actions"):
+        run_benchmark(tmp_path, tmp_path / "out")

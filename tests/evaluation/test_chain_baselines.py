@@ -10,6 +10,7 @@ from objectstates.evaluation.chain_baselines import (
     independent_fits,
     ordered_chance,
     ordered_kmeans,
+    true_labels,
 )
 
 
@@ -35,6 +36,14 @@ def test_equal_parts_divide_the_clip():
     assert found.state.tolist() == [1, 1, 0, 0, 2, 2, 0, 0, 3, 3]
     np.testing.assert_allclose(found.actions.span[0], [[1.5, 3.5], [5.5, 7.5]])
     assert found.actions.chunk.tolist() == [[2, 6]]
+
+
+def test_the_truth_is_right_also_where_a_step_is_left_out():
+    corpus = synthetic_corpus(n_clips=8, changes=3, leave_out=0.5)
+    found = true_labels(corpus)
+    scores = evaluate(found, corpus)
+    assert scores.state_precision == scores.action_precision == 1
+    assert ((found.actions.chunk[:, 2] < 0).sum(), (found.actions.chunk[:, :2] < 0).sum()) == (4, 0)
 
 
 def test_chance_is_in_order_and_differs_between_seeds():

@@ -39,7 +39,6 @@ def test_a_clip_is_divided_without_gaps():
     ],
 )
 def test_f1_by_hand(iou, expected):
-    # Action from 3 to 5: 1 s in common of 3; found from 3 to 4.5: 0.5 of 3.
     found = [Segment(0, 0, 3), Segment(1, 4.5, 5), Segment(2, 5, 10)]
     assert segment_f1(found, TRUE, iou) == pytest.approx(expected)
 

@@ -9,6 +9,8 @@ import pytest
 
 from objectstates import Box, Chunk, Clip, Corpus, Result, Tracklet, TrackletLabel
 from objectstates.data.actions import Actions
+from objectstates.data.label_names import LabelNames
+from tests.chains import chain_result, draw_chain
 from tests.video.videos import gray, write_video
 
 WIDTH, HEIGHT, FPS, COUNT = 96, 64, 25, 100
@@ -111,3 +113,15 @@ def without_actions(result):
             np.full_like(result.action_scores, np.nan),
         ),
     )
+
+
+@pytest.fixture(scope="session")
+def chain_video(tmp_path_factory):
+    return draw_chain(tmp_path_factory.mktemp("chain") / "chain.mp4", 3)
+
+
+@pytest.fixture
+def chain(chain_video):
+    """Three clips of two actions; the last one lacks the second, and with it state 3."""
+    names = LabelNames.of("closed,open,closed", "opening,closing")
+    return chain_result(2, 3, chain_video, names)

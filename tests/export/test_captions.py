@@ -78,3 +78,11 @@ def test_an_object_need_not_have_a_name(tmp_path):
     export(make_result([clip("c", "v.mp4", 0.0)], None), "webvtt", tmp_path / "x")
     texts = [cue.text for cue in captions(tmp_path / "x" / "v.vtt")]
     assert texts == ["state 1", "action", "state 2"]
+
+
+def test_a_chain_has_a_caption_per_state_and_action(chain, tmp_path):
+    one = chain.select([0])
+    export(one, "webvtt", tmp_path / "out")
+    (path,) = (tmp_path / "out").glob("*.vtt")
+    texts = [caption.text for caption in webvtt.read(str(path)).captions]
+    assert texts == ["closed: thing", "opening", "open: thing", "closing", "closed: thing"]

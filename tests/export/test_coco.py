@@ -74,3 +74,9 @@ def test_boxes_can_be_ingested_again(result, tmp_path):
         box = box_at(row.position)
         assert (row.rate, row.score, row.label) == (1.0, 0.75, "cup <big> & co")
         assert row.box == (box.x1, box.y1, box.x2, box.y2)
+
+
+def test_boxes_of_a_chain_have_the_numbers_of_its_states(chain, tmp_path):
+    export(chain, "coco", tmp_path / "out", images=False)
+    found = json.loads((tmp_path / "out" / "annotations.json").read_text())["annotations"]
+    assert {a["attributes"]["state"] for a in found} == {1, 2, 3}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from sklearn.datasets import load_files
 
 from objectstates.base.errors import ExportError
+from objectstates.data.label_names import LabelNames
 from objectstates.export import export
 from tests.export.conftest import FPS, HEIGHT, WIDTH, clip, images, make_result
 from tests.video.videos import write_video
@@ -99,3 +101,13 @@ def test_what_a_cut_video_lacks_is_told(videos, tmp_path):
     with pytest.raises(ExportError, match="nothing to crop"):
         export(nothing, "crops", tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+def test_a_chain_has_a_folder_per_action_and_one_for_states_of_the_same_name(chain, tmp_path):
+    export(chain, "crops", tmp_path / "out")
+    counts = {p.name: len(list(p.iterdir())) for p in (tmp_path / "out").iterdir() if p.is_dir()}
+    assert counts == {"closed": 5, "open": 3, "opening": 3, "closing": 2}
+    plain = replace(chain, names=LabelNames.usual(2))
+    export(plain, "crops", tmp_path / "plain")
+    folders = {p.name for p in (tmp_path / "plain").iterdir() if p.is_dir()}
+    assert folders == {"state1", "action1", "state2", "action2", "state3"}

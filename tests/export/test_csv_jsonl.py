@@ -178,3 +178,47 @@ def test_the_table_of_a_result_has_seconds_of_the_episode(tmp_path):
     row = pq.read_table(tmp_path / "result" / "clips.parquet").to_pylist()[0]
     assert (row["episode"], row["episode_start"]) == (7, 9.5)
     assert row["action_time_in_episode"] == pytest.approx(row["action_time"] - 9.5)
+
+
+def test_a_chain_has_columns_for_each_action_and_a_row_for_each_segment(chain, tmp_path):
+    export(chain, "csv", tmp_path / "csv")
+    first, *_, last = rows(tmp_path / "csv" / "clips.csv")
+    assert (first["action_1_start"], first["action_1_end"]) == ("1.6", "2.0")
+    assert (first["action_2_time"], first["action_2_score"]) == ("3.8", "0.8")
+    assert (last["action_2_start"], last["action_2_score"]) == ("", ""), "it lacks this one"
+    assert {"action_2_confidence", "state_3_confidence"} < set(first)
+    assert not {"action_start", "action_time", "action_confidence"} & set(first)
+    segments = rows(tmp_path / "csv" / "segments.csv")
+    assert [row["what"] for row in segments if row["clip"] == "clip 0"] == [
+        *("closed", "opening", "open", "closing", "closed"),
+    ]
+    assert [row["what"] for row in segments if row["clip"] == "clip 2"] == [
+        *("closed", "opening", "open"),
+    ]
+
+
+def test_a_chain_of_a_robot_has_the_times_of_each_action_in_the_episode(chain, tmp_path):
+    episodes = (EpisodeSpan(4, 1.0), *chain.corpus.episodes[1:])
+    robot = replace(chain, corpus=replace(chain.corpus, episodes=episodes))
+    export(robot, "csv", tmp_path / "csv")
+    row = rows(tmp_path / "csv" / "clips.csv")[0]
+    assert row["episode"] == "4"
+    assert float(row["action_2_start_in_episode"]) == pytest.approx(2.6)
+
+
+def test_the_lines_of_a_chain_hold_all_actions(chain, tmp_path):
+    export(chain, "jsonl", tmp_path / "jsonl")
+    lines = (tmp_path / "jsonl" / "clips.jsonl").read_text().splitlines()
+    first, *_, last = map(json.loads, lines)
+    assert [(a["action"], a["start"], a["end"]) for a in first["actions"]] == [
+        (1, 1.6, 2.0),
+        (2, 3.6, 4.0),
+    ]
+    assert [a["action"] for a in last["actions"]] == [1]
+    assert "action" not in first
+    assert first["names"] == {
+        "states": ["closed", "open", "closed"],
+        "actions": ["opening", "closing"],
+    }
+    assert [t["score_3"] for t in first["tracklets"] if t["state"] == 3] == [0.9]
+    assert {c["score_2"] for c in first["chunks"] if c["true_action"] == 2} == {0.8}

@@ -6,6 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from objectstates.base.errors import CorrectionError
+from objectstates.data.corrections import read_corrections
 from objectstates.detect.box_file_formats import read_boxes
 from objectstates.export import export
 from tests.export.conftest import COUNT, FPS, HEIGHT, WIDTH, box_at, clip, images, make_result
@@ -131,3 +133,16 @@ def test_what_lies_after_the_end_is_told(tmp_path):
     assert "half.mp4: left out what lies after its last frame at 1.96 s" in problem
     root = ElementTree.parse(tmp_path / "x" / "annotations" / "half.xml").getroot()
     assert len(root.findall("track")) == 4
+
+
+def test_a_chain_has_a_label_and_tracks_per_action(chain, tmp_path):
+    export(chain, "cvat", tmp_path / "out")
+    labels = json.loads((tmp_path / "out" / "labels.json").read_text())
+    assert [label["name"] for label in labels] == ["thing", "opening", "closing"]
+    assert labels[0]["attributes"][0]["values"] == ["1", "2", "3"]
+    (path,) = (tmp_path / "out" / "annotations").iterdir()
+    tracks = ElementTree.parse(path).getroot().findall("track")
+    counts = {name: sum(t.get("label") == name for t in tracks) for name in ("opening", "closing")}
+    assert counts == {"opening": 3, "closing": 2}
+    with pytest.raises(CorrectionError):  # edits of chains cannot be told from this file
+        read_corrections(path)

@@ -98,3 +98,18 @@ def test_the_last_frame_is_the_last(videos, tmp_path):
             assert 1 <= key["frame"] <= COUNT
         for part in region["value"].get("ranges", []):
             assert 1 <= part["start"] <= part["end"] <= COUNT
+
+
+def test_a_chain_has_regions_per_action(chain, tmp_path):
+    export(chain.select([0]), "labelstudio", tmp_path / "out")
+    (task,) = json.loads((tmp_path / "out" / "tasks.json").read_text())
+    assert "found" not in task["data"], "edits of chains cannot be told from this file"
+    ranges = [
+        region["value"]["timelinelabels"][0]
+        for region in task["predictions"][0]["result"]
+        if region["type"] == "timelinelabels"
+    ]
+    assert ranges == ["closed", "opening", "open", "closing", "closed"]
+    config = ElementTree.parse(tmp_path / "out" / "config.xml").getroot()
+    of_timeline = [label.get("value") for label in config.findall("TimelineLabels/Label")]
+    assert of_timeline == ["closed", "opening", "open", "closing"], "a name that returns, once"

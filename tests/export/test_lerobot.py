@@ -1,6 +1,7 @@
 """Subtasks in LeRobot datasets, read back with pyarrow alone."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from objectstates.base.errors import ExportError, SettingError
+from objectstates.data.actions import Actions
+from objectstates.data.label_names import LabelNames
+from objectstates.data.result import Result
 from objectstates.export import export
 from objectstates.export.lerobot import UNLABELLED
 from objectstates.robots.lerobot_dataset import read_dataset
@@ -194,3 +198,47 @@ def test_what_cannot_be_written_is_explained(v2, tmp_path, result):
     with pytest.raises(SettingError, match="`in_place` is for LeRobot datasets, not for csv"):
         export(result_of(v2), "csv", None, in_place=True)
     assert CAMERA in contents(v2)["meta/info.json"].decode()
+
+
+CHAIN = LabelNames.of("off,on,off", "press the switch,press again")
+
+
+def chain_of(root: Path) -> Result:
+    """Episodes act from 0.8 to 1.2 s and from 1.6 to 2 s, but the last of them only once."""
+    single = result_of(root)
+    n = len(single.clips)
+    chunks = single.corpus.chunks
+    actions = Actions(
+        np.tile([2, 4], (n, 1)),
+        np.stack([chunks.time[2::5], chunks.time[4::5]], axis=1),
+        np.stack(
+            [np.stack([chunks.start[k::5], chunks.end[k::5]], axis=1) for k in (2, 4)], axis=1
+        ),
+        np.tile(single.actions.scores, (1, 2)),
+    )
+    actions.chunk[-1, 1], actions.span[-1, 1], actions.time[-1, 1] = -1, np.nan, np.nan
+    scores = np.column_stack([single.state_scores, np.zeros(len(single.state))])
+    corpus = single.corpus.for_changes(2)
+    return replace(single, corpus=corpus, actions=actions, state_scores=scores, names=CHAIN)
+
+
+def test_the_subtasks_of_a_chain_are_its_states_and_actions(root, tmp_path):
+    result = chain_of(root)
+    export(result, "lerobot-sidecar", tmp_path / "out")
+    text = (tmp_path / "out" / "meta" / "lerobot_annotations.json").read_text()
+    atoms = [episode["atoms"] for episode in json.loads(text)["episodes"].values()]
+    names = [[atom["content"] for atom in each] for each in atoms]
+    assert names[0] == ["off", "press the switch", "on", "press again", "off"]
+    assert names[-1] == ["off", "press the switch", "on"]
+    export(result, "lerobot-subtask-index", tmp_path / "index")
+    table = pq.read_table(tmp_path / "index" / "meta" / "subtasks.parquet")
+    named = dict(zip(table["subtask_index"].to_pylist(), table["subtask"].to_pylist(), strict=True))
+    assert named == {0: "off", 1: "press the switch", 2: "on", 3: "press again"}
+
+
+def test_stages_of_a_chain_have_different_names(v3, tmp_path):
+    export(chain_of(v3), "sarm", tmp_path / "out")
+    text = (tmp_path / "out" / "meta" / "temporal_proportions_dense.json").read_text()
+    shares = json.loads(text)
+    assert list(shares) == ["off (1)", "press the switch", "on", "press again", "off (3)"]
+    assert sum(shares.values()) == pytest.approx(1)

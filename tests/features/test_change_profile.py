@@ -43,6 +43,8 @@ def seen(tmp_path):
 @pytest.mark.parametrize("options", FILMS.values(), ids=FILMS)
 def test_the_time_and_the_place_of_a_change_are_found(seen, options):
     found = seen(**options)
+    assert found.local is not None
+    assert found.local.shape == found.curve.shape
     share = found.curve / found.curve.sum()
     hidden = options.get("hand", (2.0, 2.0))
     first = min(options.get("change", 2.0), hidden[0]) - 0.1
@@ -76,7 +78,8 @@ def test_a_cut_is_no_change_and_a_short_shot_counts_less(tmp_path):
     assert found.times[found.curve.argmax()] == pytest.approx(4.0, abs=1.5 / FPS)
     assert 0 < found.curve[found.times < 2.0].sum() < 0.5 * found.curve.sum()
     assert (found.shown == (found.times > 1.99)).all(), "pictures are of the second shot"
-    assert len(found.times) == len(found.curve) == len(found.cameras)
+    assert len(found.times) == len(found.curve) == len(found.local) == len(found.cameras)
+    assert found.local[at_cut].sum() < 0.05 * found.local.sum()
 
 
 def test_a_video_that_is_replaced_is_read_again(tmp_path):
@@ -104,6 +107,18 @@ def test_the_columns_of_chunks_are_greatest_at_the_change():
     assert (columns == chunk_columns(profile((7 * change).tolist()), chunks)).all()
 
 
+def test_the_columns_of_a_chain_show_its_changes_at_the_same_height():
+    chunks = np.stack([np.arange(20) * 0.4, np.arange(1, 21) * 0.4], axis=1)
+    change = np.zeros(80)
+    change[[10, 50]] = 0.03, 0.01  # in chunks 2 and 12
+    change[70] = 0.001
+    columns = chunk_columns(profile(change.tolist()), chunks, changes=2)
+    assert columns[[2, 12]] == pytest.approx(COLUMN_SCALE)
+    assert columns[17] == pytest.approx(COLUMN_SCALE / 10)
+    three = chunk_columns(profile(change.tolist()), chunks, changes=3)
+    assert (three == columns).all(), "the third peak is too low to be a change"
+
+
 def test_the_columns_are_zero_where_nothing_is_known_or_changes():
     chunks = np.array([[0, 0.4], [0.4, 0.9]])
     assert not chunk_columns(None, chunks).any()
@@ -123,6 +138,7 @@ def change(times: np.ndarray, curve: np.ndarray, amount: np.ndarray) -> ClipChan
         curve=curve.astype(np.float32),
         possible=amount.astype(np.float32),
         shown=np.ones(len(times), bool),
+        local=curve[::-1].astype(np.float32),
     )
 
 
@@ -144,6 +160,9 @@ def test_bins_of_equal_length_hold_what_the_frames_hold(
     assert edges[-1] >= times[-1] - 1e-4
     assert (profile.curve >= 0).all()
     assert profile.curve.sum() == pytest.approx(curve.sum(), rel=1e-4)
+    assert profile.local is not None
+    assert profile.local.shape == profile.curve.shape
+    assert profile.local.sum() == pytest.approx(curve.sum(), rel=1e-4)
     for edge, until in zip(edges[1:-1], np.cumsum(profile.curve), strict=False):
         least, most = curve[times <= edge].sum(), curve[: (times <= edge).sum() + 1].sum()
         assert least - 1e-3 <= until <= most + 1e-3, "no change is moved beyond its two frames"

@@ -18,6 +18,7 @@ from objectstates import (
     Tracklet,
     TrackletLabel,
 )
+from objectstates.data.actions import Actions
 from objectstates.features.change_profile import clip_change, profile_of
 from tests.video.videos import write_video
 
@@ -108,3 +109,32 @@ def make_result(folder: Path | None = None, target: str = "joint") -> Result:
         tracklets=replace(result.corpus.tracklets, label=label),
     )
     return replace(result, corpus=judged)
+
+
+def with_states(*tracklets: tuple[float, float, int]) -> Result:
+    """A result of one clip whose tracklets have the given start, end and state; scores are 1."""
+    start, end, state = (np.array(column) for column in zip(*tracklets, strict=True))
+    corpus = Corpus.from_arrays(
+        tracklets_per_clip=[len(start)],
+        tracklet_start=start,
+        tracklet_end=end,
+        tracklet_features=np.zeros((len(start), 1)),
+        chunks_per_clip=[1],
+        chunk_start=[0.0],
+        chunk_end=[10.0],
+        chunk_features=np.zeros((1, 1)),
+    )
+    return Result(
+        corpus=corpus.without_features(),
+        actions=Actions.single(
+            np.array([-1]),
+            np.full(1, np.nan),
+            np.full((1, 2), np.nan),
+            np.full(1, np.nan),
+        ),
+        state=state.astype(np.int8),
+        state_scores=np.ones((len(start), 2)),
+        classifiers={},
+        settings={},
+        summary={},
+    )

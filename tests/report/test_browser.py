@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from benchmarks.browser import REMEDY, address, browser, has_browser, requests, resize
 from objectstates import Result, write_report
+from tests.chains import chain_result, draw_chain
 from tests.report.scenes import ACTION, NAMES, SECONDS, draw_video, make_result
 
 if not has_browser():
@@ -195,7 +197,7 @@ def test_the_truth_lies_over_the_timeline(js: Script) -> None:
     )
     assert left == pytest.approx([1.0 / 6, 0.5 / 6], abs=0.01)
     scroll_to(js, 5)
-    assert js("document.querySelectorAll('#clip-5 .truth-mark.t3').length") == 1
+    assert js("document.querySelectorAll('#clip-5 .truth-mark.ambiguous').length") == 1
     assert js("document.querySelectorAll('#clip-5 .cross').length") >= 1
 
 
@@ -396,3 +398,30 @@ def test_everything_that_can_be_pressed_has_a_name(js: Script) -> None:
     )
     assert nameless == []
     assert js("document.querySelectorAll('img:not([alt])').length") == 0
+
+
+def test_a_chain_of_six_is_readable_on_a_desktop_and_on_a_phone(
+    driver: Any, tmp_path: Path
+) -> None:
+    result = chain_result(6, 3, draw_chain(tmp_path / "chain.mp4", 7))
+    page = write_report(result, tmp_path / "chain.html", processes=1)
+    js = visit(driver, page)
+    for width, height in ((1280, 900), (390, 844)):
+        resize(driver, width, height)
+        scroll_to(js, 2)
+        scroll_to(js, 0)
+        heads = "[...document.querySelectorAll('#clip-0 .action-head')]"
+        assert js(f"{heads}.map(x => x.textContent)") == list("123456")
+        edges = js(f"{heads}.map(x => x.getBoundingClientRect()).map(x => [x.left, x.right])")
+        assert all(a[1] < b[0] for a, b in pairwise(edges)), "no number covers the next"
+        assert js("document.querySelectorAll('#clip-2 .action-head').length") == 5
+        assert js("document.querySelectorAll('#clip-0 .curve').length") == 6
+        assert js("document.querySelectorAll('#clip-0 .thumbnail').length") == 13
+        assert js("document.documentElement.scrollWidth <= innerWidth")
+    for theme in ("light", "dark"):
+        js("void (document.documentElement.dataset.theme = arguments[0])", theme)
+        keys = (
+            "[...document.querySelectorAll('.key')].map(x => getComputedStyle(x).backgroundColor)"
+        )
+        assert len(set(js(keys)[:7])) == 7, "each state has its colour"
+    assert driver.get_log("browser") == []

@@ -8,6 +8,7 @@ import pytest
 from objectstates import Result
 from objectstates.report.charts import Line, average_clip, line_chart
 from objectstates.report.clip_view import view_clips
+from tests.chains import chain_result
 from tests.report.scenes import make_result
 
 
@@ -42,3 +43,17 @@ def test_a_log_scale_leaves_out_zeros() -> None:
     assert len(heights) == 3
     assert np.diff(heights) == pytest.approx(np.diff(heights)[0], abs=0.11), "a decade each"
     assert line_chart(passes, [Line("gap", "gap", 0 * values)], label="gap", log=True) == ""
+
+
+def test_a_chain_is_aligned_at_each_action() -> None:
+    result = chain_result(3)
+    result.actions.time[0] += 0.5  # the first clip acts later
+    average = average_clip(view_clips(result))
+    assert average is not None
+    assert average.shapes.count("<polygon") == 4
+    assert len(average.marks) == 3
+    assert list(average.marks) == sorted(average.marks)
+    assert [text for _, text in average.ticks] == ["action 1", "action 2", "action 3"]
+    many = average_clip(view_clips(chain_result(6)))
+    assert many is not None
+    assert [text for _, text in many.ticks] == list("123456")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objectstates import JointDiscovery, Result
+from objectstates import Result
 from objectstates.app.inspection import describe_clips
+from objectstates.base.errors import ResultError
 from objectstates.data.actions import Actions
 from objectstates.data.result import SkippedClip
-from objectstates.data.synthetic import synthetic_corpus
 from objectstates.export.videos import ExportSource
 from objectstates.report.clip_view import (
     ClipView,
@@ -21,7 +21,8 @@ from objectstates.report.clip_view import (
     object_name,
     view_clips,
 )
-from tests.report.scenes import ACTION, make_result
+from tests.chains import STEP, action_span, chain_result
+from tests.report.scenes import ACTION, make_result, with_states
 
 
 def test_decisive_moments_are_the_best_of_each_state_around_the_action(result: Result) -> None:
@@ -63,16 +64,6 @@ def test_a_clip_without_a_profile_has_no_curve(result: Result) -> None:
     assert clip.change_curve(100) is None
 
 
-def test_a_state_is_wrong_by_time_where_the_truth_has_no_boxes() -> None:
-    result = with_states((0, 1, 2), (3, 4, 2))
-    tracklets = replace(result.corpus.tracklets, label=np.array([1, 2], np.int8))
-    for with_boxes, known in ((1, "truly"), (0, "by time")):
-        info = {"truth": {"clips": 1, "with_boxes": with_boxes}}
-        corpus = replace(result.corpus, tracklets=tracklets, info=info)
-        (clip,) = view_clips(replace(result, corpus=corpus))
-        assert [m.text for m in clip.mistakes] == [f"state 2 at 0.5 s is {known} state 1"]
-
-
 def test_the_chances_of_a_clip_are_those_of_the_result() -> None:
     result = with_states((0, 1, 1), (3, 4, 2))
     assert view_clips(result)[0].confidences is None
@@ -88,37 +79,6 @@ def test_key_frames_are_spread_over_the_clip(result: Result) -> None:
 
 
 # States over time
-
-
-def with_states(*tracklets: tuple[float, float, int]) -> Result:
-    """A result of one clip whose tracklets have the given start, end and state; scores are 1."""
-    from objectstates import Corpus
-
-    start, end, state = (np.array(column) for column in zip(*tracklets, strict=True))
-    corpus = Corpus.from_arrays(
-        tracklets_per_clip=[len(start)],
-        tracklet_start=start,
-        tracklet_end=end,
-        tracklet_features=np.zeros((len(start), 1)),
-        chunks_per_clip=[1],
-        chunk_start=[0.0],
-        chunk_end=[10.0],
-        chunk_features=np.zeros((1, 1)),
-    )
-    return Result(
-        corpus=corpus.without_features(),
-        actions=Actions.single(
-            np.array([-1]),
-            np.full(1, np.nan),
-            np.full((1, 2), np.nan),
-            np.full(1, np.nan),
-        ),
-        state=state.astype(np.int8),
-        state_scores=np.ones((len(start), 2)),
-        classifiers={},
-        settings={},
-        summary={},
-    )
 
 
 def test_tracklets_of_a_state_across_a_short_gap_are_one_interval() -> None:
@@ -242,55 +202,60 @@ def test_the_terminal_and_the_exports_show_the_same_intervals(result: Result) ->
         )
 
 
-# Truth
-
-
-def test_mistakes_are_named_by_kind(result: Result) -> None:
-    clips = view_clips(result)
-    assert [clip.mistake_kinds for clip in clips[:4]] == [()] * 4
-    assert clips[4].mistake_kinds == ("action",)
-    assert clips[4].action_error == pytest.approx(1.75, abs=0.03), "to a frame"
-    assert clips[4].mistakes[0].text == "action off by 1.8 s"
-    assert clips[4].disagreement == 0.5
-    assert clips[5].mistake_kinds == ("ambiguous",)
-    assert "is ambiguous" in clips[5].mistakes[0].text
-
-
-def test_false_positives_and_wrong_states_are_told_apart() -> None:
-    (clip,) = view_clips(with_states((0, 1, 1), (1, 2, 1), (2, 3, 2), (3, 4, 2), (4, 5, 0)))
-    corpus = clip.result.corpus
-    truth = np.array([0, 2, 3, 2, 1], np.int8)  # not the object, state 2, ambiguous, right, unsaid
-    judged = replace(corpus, tracklets=replace(corpus.tracklets, label=truth))
-    (clip,) = view_clips(replace(clip.result, corpus=judged))
-    assert [(m.kind, m.time) for m in clip.mistakes] == [
-        ("object", 0.5),
-        ("state", 1.5),
-        ("ambiguous", 2.5),
-    ]
-    assert clip.mistake_kinds == ("object", "state", "ambiguous")
-    assert clip.disagreement == 1 - (0 + 1 / 2) / 2
-
-
-def test_the_true_action_is_one_interval_of_adjacent_chunks() -> None:
-    corpus = synthetic_corpus(n_clips=3)
-    result = JointDiscovery(max_passes=60).fit(corpus).result_
-    for n, clip in enumerate(view_clips(result)):
-        rows = list(corpus.chunk_rows(n))
-        true = np.flatnonzero(corpus.chunks.label[rows] == 1)
-        band = corpus.chunks.start[rows][true[0]], corpus.chunks.end[rows][true[-1]]
-        assert list(clip.true_action or ()) == [pytest.approx(band)]
-
-
-def test_without_truth_nothing_is_judged(unjudged: Result) -> None:
-    for clip in view_clips(unjudged):
-        assert clip.disagreement is None
-        assert clip.true_action is None
-        assert clip.mistakes == ()
-
-
 def test_clips_left_out_have_no_view(result: Result) -> None:
     skipped = replace(result, skipped=(SkippedClip("lonely", "has one tracklet only"),))
     assert [clip.name for clip in view_clips(skipped)] == list(result.clips)
+
+
+# Chains
+
+
+def test_a_chain_has_a_view_of_each_action_and_state() -> None:
+    result = chain_result(3)
+    clip, *_, short = view_clips(result)
+    assert [(a.number, a.label, a.start, a.end) for a in clip.actions] == [
+        (k, f"action_{k}", *action_span(k)) for k in (1, 2, 3)
+    ]
+    assert [a.number for a in short.actions] == [1, 3], "it lacks one"
+    assert [s.label for s in clip.segments()] == [
+        *("state_1", "action_1", "state_2", "action_2", "state_3", "action_3", "state_4"),
+    ]
+    assert [s.label for s in short.segments()] == [
+        *("state_1", "action_1", "state_2", "action_3", "state_4"),
+    ]
+    roles = [moment.role.replace(" ", "_") for moment in clip.moments]
+    assert roles == [segment.label for segment in clip.segments()]
+    assert clip.chunk_scores.shape == (len(clip.chunks), 2 + 3)
+    assert clip.confidences is not None
+    assert len(clip.confidences) == 3 + 4
+    with pytest.raises(ResultError, match="actions"):
+        _ = clip.action
+
+
+def test_a_state_of_a_chain_is_shown_between_its_actions() -> None:
+    result = chain_result(2)
+    whole = result.corpus.tracklets
+    end = np.where(whole.label > 0, STEP * 3, whole.end)  # each lasts until the end of the clip
+    corpus = replace(result.corpus, tracklets=replace(whole, end=end))
+    clip, *_, short = view_clips(replace(result, corpus=corpus))
+    assert [(s.label, s.start, s.end) for s in clip.segments()] == [
+        ("state_1", 0.0, 1.6),
+        ("action_1", 1.6, 2.0),
+        ("state_2", 2.0, 3.6),
+        ("action_2", 3.6, 4.0),
+        ("state_3", 4.0, 6.0),
+    ]
+    assert [(s.label, s.start, s.end) for s in short.segments()][1:] == [
+        ("action_1", 1.6, 2.0),
+        ("state_2", 2.0, 6.0),
+    ]
+
+
+def test_without_states_a_chain_has_moments_around_its_actions() -> None:
+    result = chain_result(2)
+    bare = replace(result, state=np.zeros_like(result.state))
+    roles = [m.role for m in view_clips(bare)[0].moments]
+    assert roles == ["before", "action 1", "between", "action 2", "after"]
 
 
 # What the corpus says of itself

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from objectstates import JointDiscovery, Result
 from objectstates.data.corrections import Correction
@@ -16,9 +17,11 @@ from objectstates.report.headline import (
     headline,
     mistake_names,
     optimisation_charts,
+    steps,
     summary,
     tables,
 )
+from tests.chains import chain_result
 from tests.report.scenes import make_result
 
 
@@ -127,3 +130,18 @@ def test_the_summary_uses_the_users_names_and_tells_of_corrections(result: Resul
     told = summary(replace(found, corrections=rows))
     assert told.startswith("2 clips were corrected by a person.")
     assert "in common and from the corrections" in told
+
+
+def test_a_chain_is_told_in_steps() -> None:
+    names = LabelNames.of("closed,open,closed", "opening,closing")
+    result = chain_result(2, names=names)
+    assert result.confidences is not None
+    assert headline(result) == "How the thing changes, in 2 steps and 3 clips"
+    assert "2 actions in a row (opening, closing)" in summary(result)
+    assert "(closed, open, closed)" in summary(result)
+    one, two = steps(result, view_clips(result))
+    assert (one.label, one.before, one.after, one.clips) == ("action 1", "state 1", "state 2", 3)
+    assert two.clips == 2
+    assert two.time == pytest.approx(3.8)
+    assert two.confidence == pytest.approx(result.confidences[0, 1])
+    assert steps(make_result(), []) == []

@@ -18,6 +18,7 @@ from objectstates.data.label_names import LabelNames
 from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.data.verdict import Finding, Verdict
+from tests.chains import chain_result, draw_chain
 from tests.report.scenes import NAMES, make_result
 
 
@@ -270,3 +271,17 @@ def test_it_uses_the_users_names(result: Result, tmp_path: Path) -> None:
     assert '"called":{"state 1":"closed","action":"opening"' in text
     assert "opening and its score" in text
     assert "<b>open</b>" not in text
+
+
+def test_a_chain_shows_each_of_its_steps(tmp_path: Path) -> None:
+    result = chain_result(6, 3, draw_chain(tmp_path / "chain.mp4", 7))
+    path = write_report(result, tmp_path / "chain.html", processes=1)
+    text = path.read_text(encoding="utf-8")
+    assert "How the thing changes, in 6 steps and 3 clips" in text
+    assert text.count('class="key state-') == 7
+    first, *_, last = data(text)["clips"]
+    assert [action[0] for action in first["actions"]] == [1, 2, 3, 4, 5, 6]
+    assert len(first["moments"]) == 13
+    assert len(first["scores"][0]) == 1 + 6
+    assert [action[0] for action in last["actions"]] == [1, 3, 4, 5, 6]
+    assert "action 2 was not found" in text

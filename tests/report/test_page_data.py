@@ -34,7 +34,7 @@ def test_labelled_tracklets_are_drawn_beside_the_action(result: Result) -> None:
     )
     for clip in view_clips(wide):
         data = clip_data(clip, boxes_per_tracklet=1)
-        start, end, _ = data["action"]
+        ((_, start, end, _),) = data["actions"]
         drawn = [row for row in data["tracklets"] if row[2]]
         assert len(drawn) == sum(t.state > 0 for t in clip.tracklets)
         for row, tracklet in zip(drawn, (t for t in clip.tracklets if t.state), strict=True):

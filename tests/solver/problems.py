@@ -101,6 +101,32 @@ def random_problem(
     )
 
 
+def random_chain(
+    rng, sizes, *, n_states=3, optional=False, cycle=False, exactly_one=False, nu=1.0, size=6
+):
+    """A joint problem of a chain and its features (T, d), (M, d): rows one after another, noisy
+    features of the true states and actions."""
+    sides, features = [], []
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    start = np.concatenate([np.arange(m, dtype=float) for m in sizes])
+    for k in (n_states - 1, n_states):
+        share = start / np.repeat(sizes, sizes)
+        x = rng.standard_normal((k, size))[(share * k).astype(int)]
+        x = x + 0.5 * rng.standard_normal(x.shape)
+        absent = np.full(k, np.inf)
+        absent[-1] = 0.002 if optional else np.inf
+        constraints = ordered_states(
+            start, start + 1.0, offsets, linear=np.zeros((len(start), k)), absent=absent,
+            exactly_one=exactly_one or k < n_states,
+        ) if k > 1 else one_row(
+            offsets, linear=np.zeros((len(start), k)), times=start + 0.5, absent=absent
+        )  # fmt: skip
+        alike = np.append(np.arange(k - 1), 0) if cycle and k == n_states else None
+        sides.append(make_side(factorise(x, 1e-2), constraints, alike))
+        features.append(x)
+    return JointProblem(sides[0], sides[1], nu), features
+
+
 def at_start(problem: JointProblem) -> InMemoryProblem:
     """The problem with a current point, without classifiers."""
 
@@ -126,13 +152,15 @@ def dense_objective(problem, z, y):
     action, state = problem.action.constraints, problem.state.constraints
     value = 0.0
     for side, labels in ((problem.action, z), (problem.state, y)):
-        value += np.trace(labels.T @ dense_matrix(side) @ labels) / (2 * len(labels))
+        alike = side.classes[:, None] == side.classes
+        value += np.trace(labels.T @ dense_matrix(side) @ labels @ alike) / (2 * len(labels))
         linear = np.where(np.isinf(side.constraints.linear), 0, side.constraints.linear)
         value += (linear * labels).sum()
     for n in range(problem.n_clips):
         for i in range(state.offsets[n], state.offsets[n + 1]):
             for t in range(action.offsets[n], action.offsets[n + 1]):
                 late = state.times[i] - action.times[t]
-                value += problem.scales.coupling * z[t, 0] * y[i, 0] * max(late, 0)
-                value += problem.scales.coupling * z[t, 0] * y[i, 1] * max(-late, 0)
+                for k in range(action.n_states):
+                    value += problem.scales.coupling * z[t, k] * y[i, k] * max(late, 0)
+                    value += problem.scales.coupling * z[t, k] * y[i, k + 1] * max(-late, 0)
     return value

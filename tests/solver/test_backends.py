@@ -96,7 +96,7 @@ def random_point(rng, problem: Problem, most=4) -> Point:
                 found[labels] = found.get(labels, 0.0) + weight
             clips.append(found)
         sides.append(clips)
-    return Point(*sides, n_states=problem.state.linear.shape[1])
+    return Point(sides[0], sides[1], problem.state.linear.shape[1])
 
 
 def is_labelling(side: Side, n: slice, labels) -> bool:

@@ -10,15 +10,17 @@ from objectstates.solver.cost import factorise
 from objectstates.solver.frank_wolfe import minimise
 from objectstates.solver.in_memory import full_step
 from objectstates.solver.oracle import one_row, ordered_states
-from objectstates.solver.problem import JointProblem, make_side, one_hot, vertex
+from objectstates.solver.problem import JointProblem, make_side, merge_alike, one_hot, vertex
 from tests.solver.problems import (
     all_labellings,
     at_start,
     dense_matrix,
     dense_objective,
+    random_chain,
     random_constraints,
     random_problem,
     solve,
+    with_absence,
 )
 
 SOLVERS = ["block", "full"]
@@ -42,8 +44,13 @@ def quadratic_optimum(side, candidates_per_clip):
             vertices.append(full.ravel())
     basis = np.array(vertices).T
     finite = np.where(np.isinf(linear), 0, linear).ravel()
-    matrix = basis.T @ np.kron(dense_matrix(side), np.eye(n_states)) @ basis / n_rows
-    vector = basis.T @ finite
+    alike = side.classes[:, None] == side.classes
+    matrix = basis.T @ np.kron(dense_matrix(side), alike) @ basis / n_rows
+    absent = side.constraints.absent
+    prices = [
+        with_absence(x, np.zeros((x.shape[1], n_states)), absent) for x in candidates_per_clip
+    ]
+    vector = basis.T @ finite + np.concatenate(prices)
     start = np.concatenate([np.full(len(c), 1 / len(c)) for c in candidates_per_clip])
     general_solver: Any = minimize  # whose stubs know no Jacobian of a constraint
     answer = general_solver(
@@ -70,17 +77,90 @@ def intervals(constraints, n):
 
 
 def convex_optimum(problem):
-    state, action = problem.state.constraints, problem.action.constraints
-    clips = range(problem.n_clips)
-    state_candidates = [
-        all_labellings(start, end, forbidden=np.isinf(state.clips(n, n + 1).linear))
-        for n in clips
-        for start, end in [intervals(state, n)]
-    ]
-    action_candidates = [np.eye(m, dtype=np.int8) for m in np.diff(action.offsets)]
-    return quadratic_optimum(problem.state, state_candidates) + quadratic_optimum(
-        problem.action, action_candidates
-    )
+    total = 0.0
+    for side in (problem.action, problem.state):
+        constraints = side.constraints
+        total += quadratic_optimum(
+            side,
+            [
+                all_labellings(
+                    start,
+                    end,
+                    n_states=constraints.n_states,
+                    exactly_one=constraints.exactly_one,
+                    forbidden=np.isinf(constraints.clips(n, n + 1).linear),
+                    optional=np.isfinite(constraints.absent),
+                )
+                for n in range(problem.n_clips)
+                for start, end in [intervals(constraints, n)]
+            ],
+        )
+    return total
+
+
+CHAINS: list[dict[str, Any]] = [
+    {},
+    {"exactly_one": True},
+    {"optional": True},
+    {"cycle": True},
+    {"optional": True, "cycle": True, "size": 3},
+]
+
+
+@pytest.mark.parametrize("kind", CHAINS, ids=str)
+def test_convex_chains_are_solved_and_certified(kind):
+    problem, _ = random_chain(np.random.default_rng(0), [5, 4, 5], nu=0.0, **kind)
+    optimum = convex_optimum(problem)
+    block, at = solve(problem, tol=1e-6, max_passes=3000)
+    full, _ = solve(problem, solver="full", tol=1e-3, max_passes=3000)
+    for solution in (block, full):
+        assert solution.terms.total >= optimum - 1e-7, "below the optimum: not feasible"
+        assert solution.terms.total - solution.gap <= optimum + 1e-7, "no bound"
+    assert block.terms.total == pytest.approx(optimum, abs=1e-6)
+    assert full.terms.total == pytest.approx(optimum, abs=2e-3)
+    prices = problem.state.constraints.absent
+    lacked = np.where(np.isfinite(prices), prices, 0.0) * at.state.missing
+    expected = dense_objective(problem, at.action.labels, at.state.labels) + lacked.sum()
+    prices = problem.action.constraints.absent
+    expected += (np.where(np.isfinite(prices), prices, 0.0) * at.action.missing).sum()
+    assert block.terms.total == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", CHAINS, ids=str)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_objective_of_chains_never_rises_and_sums_stay_true(solver, kind):
+    problem, _ = random_chain(np.random.default_rng(1), [7] * 5, nu=0.5, **kind)
+    seen = []
+
+    def watch(progress):
+        if progress.stage == "joint":
+            seen.append(progress.objective)
+
+    _, last = solve(problem, solver=solver, tol=1e-9, max_passes=120, callback=watch)
+    assert len(seen) > 10
+    assert max(np.diff(seen)) <= 1e-13
+    last.run_pass(solver, 1.0)
+    for side, at in ((problem.action, last.action), (problem.state, last.state)):
+        merged = merge_alike(at.labels, side.classes)
+        np.testing.assert_allclose(at.factor_sums, merged.T @ side.rows, atol=1e-10)
+        assert at.labels.min() >= -1e-15
+        present = at.missing.sum() if kind.get("optional") else 0.0
+        if side.constraints.exactly_one:
+            assert at.labels.sum() + present == pytest.approx(
+                3 * 5 if side is problem.state else 10
+            )
+
+
+def test_full_step_of_a_chain_goes_to_the_lowest_point_of_its_segment():
+    problem, _ = random_chain(np.random.default_rng(2), [6] * 4, nu=0.2)
+    _, at = solve(problem, solver="full", tol=1e-9, max_passes=3)  # an interior point
+    (z0, y0), (z1, y1) = step_along(problem, at.action, at.state)
+    here = dense_objective(problem, z1, y1)
+    assert here < dense_objective(problem, z0, y0)
+    for share in (0.9, 0.99, 1.01, 1.1):
+        z, y = z0 + share * (z1 - z0), y0 + share * (y1 - y0)
+        if min(z.min(), y.min()) >= 0:
+            assert dense_objective(problem, z, y) >= here - 1e-15
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -91,7 +91,7 @@ def test_chains_equal_trying_all_labellings(n_states, optional, exactly_one):
     for _ in range(500):
         m = rng.integers(0, 6)
         start = rng.integers(0, 8, m).astype(float)
-        end = start + rng.integers(1, 3, m)
+        end = start + rng.integers(1, 3, m).astype(float)
         costs = rng.standard_normal((m, n_states))
         costs = np.round(2 * costs) if rng.random() < 0.3 else costs
         costs[rng.random(costs.shape) < 0.15] = np.inf

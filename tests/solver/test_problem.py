@@ -1,10 +1,20 @@
 import numpy as np
 import pytest
 
+from objectstates.base.errors import SettingError
 from objectstates.solver.distortion import action_distortion, state_distortion
 from objectstates.solver.oracle import label_clips, random_labels
-from objectstates.solver.problem import block_gradient, one_hot, refresh, residual, vertex
-from tests.solver.problems import dense_matrix, dense_objective, random_problem
+from objectstates.solver.problem import (
+    JointProblem,
+    block_gradient,
+    classes_of,
+    classifier_scores,
+    one_hot,
+    refresh,
+    residual,
+    vertex,
+)
+from tests.solver.problems import dense_matrix, dense_objective, random_chain, random_problem
 
 FORMS = [
     {"d_state": 3, "d_action": 3},
@@ -121,3 +131,41 @@ def test_distortion_is_the_papers_on_integer_labels():
     expected = 3.0 / action.n_rows * (late + early).sum()  # ... so that state 1 is late
     assert problem.integer_terms(z, y).joint == pytest.approx(expected)
     assert expected > 0
+
+
+def test_classes_number_looks_in_order_of_first_use():
+    assert classes_of(3).tolist() == [0, 1, 2]
+    assert classes_of(3, np.array([0, 1, 0])).tolist() == [0, 1, 0]
+    for wrong in ([0, 1], [1, 0, 1], [0, 2, 1]):
+        with pytest.raises(SettingError, match="`classes` must number"):
+            classes_of(3, np.array(wrong))
+
+
+def test_states_that_look_alike_share_a_classifier():
+    """As one state would that has the labels of both."""
+    rng = np.random.default_rng(5)
+    problem, _ = random_chain(rng, [6, 7], cycle=True)
+    state = vertex(problem.state, random_labels(problem.state.constraints, rng))
+    scores = classifier_scores(problem.state, state)
+    merged = state.labels[:, [0, 1]] + np.outer(state.labels[:, 2], [1, 0])
+    known = merged - dense_matrix(problem.state) @ merged
+    np.testing.assert_allclose(scores, known[:, [0, 1, 0]], atol=1e-12)
+
+
+def test_what_a_clip_lacks_is_paid_for():
+    problem, _ = random_chain(np.random.default_rng(6), [5, 5], optional=True)
+    z, y = (
+        np.tile(np.array([0, 1, 0, 0, 2], np.int8), 2),
+        np.tile(np.array([1, 0, 2, 0, 3], np.int8), 2),
+    )
+    whole = problem.integer_terms(z, y)
+    z[4], y[4] = 0, 0
+    lacking = problem.integer_terms(z, y)
+    relaxed = problem.terms(vertex(problem.action, z), vertex(problem.state, y))
+    assert lacking.total == pytest.approx(relaxed.total)
+    free = problem.state._replace(
+        constraints=problem.state.constraints._replace(absent=np.zeros(3))
+    )
+    without = JointProblem(problem.action, free, problem.nu).integer_terms(z, y)
+    assert lacking.state - without.state == pytest.approx(0.002)
+    assert lacking.joint <= whole.joint + 1e-12

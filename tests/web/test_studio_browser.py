@@ -313,7 +313,8 @@ def test_names_are_text_and_videos_show_the_right_frames(tmp_path: Path) -> None
             page.wait(lambda: len(page.driver.find_elements(By.CSS_SELECTOR, ".video img")) == 3)
             shown = [each.text for each in page.driver.find_elements(By.CSS_SELECTOR, ".name")]
             assert set(shown) == {HOSTILE, "100% #1 'é'?", "pictures", "broken"}
-            assert "not a video" in page.text(".video.broken")
+            assert page.text(".video.broken .picture") == "cannot be read"
+            assert "not a video" in page.text("#unreadable")
             assert page.driver.title == "objectstates studio"
             for clip in (HOSTILE, "100% #1 'é'?", "pictures"):
                 url = f"/video?clip={quote(clip, safe='')}"

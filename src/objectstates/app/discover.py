@@ -217,7 +217,9 @@ def chain_of(
 
 def settings_from(options: Mapping[str, Any]) -> IngestSettings:
     """The ingest settings among named options."""
-    return IngestSettings(**_arguments(IngestSettings, options))
+    changes = options.get("changes")
+    number = changes if isinstance(changes, int) else 1  # auto: as for a single one
+    return IngestSettings(**_arguments(IngestSettings, {**options, "changes": number}))
 
 
 def model_from(options: Mapping[str, Any]) -> JointDiscovery:

@@ -127,16 +127,14 @@ class Workspace:
             existing = Result.load(self.result) if self.result.exists() else None
         except ResultError:  # damaged, or of another version: fit again
             existing = None
-        told: dict[str, Any] = {
-            "corrections": with_confirmed_times(corrections, existing),
-            "names": None
-            if model.changes == "auto"
-            else names or LabelNames.usual(int(model.changes)),
-        }
+        rows = with_confirmed_times(corrections, existing)
+        auto = model.changes == "auto"  # how many names there are is known after the fit
+        names = None if auto else names or LabelNames.usual(int(model.changes))
+        told: dict[str, Any] = {"corrections": rows, "names": names}
         settings = model.get_params() | ({} if shards is None else {"shards": shards})
-        rows = [{**row.to_json(), "line": 0} for row in told["corrections"]]
-        names = told["names"]
-        settings |= {"corrections": rows, "names": names and names.to_json()} if rows else {}
+        if rows:
+            lines = [{**row.to_json(), "line": 0} for row in rows]
+            settings |= {"corrections": lines, "names": names and names.to_json()}
         fingerprint = digest("fit", _code_digest(), content_digest(self.corpus), settings)
         if existing is not None and existing.summary.get("fingerprint") == fingerprint:
             if names and existing.names != names:  # labels do not depend on what they are called

@@ -177,20 +177,23 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Terminal:
 def _clip_table(clips: list[dict[str, Any]], names: LabelNames) -> Any:
     judged = any("reached" in clip for clip in clips)
     episodes = any("episode" in clip for clip in clips)
-    more = ["in its episode"] if episodes else []
-    columns = ["clip", names.state_1, names.action, *more, names.state_2, "confidence"]
-    table = make_table(*columns, *([f"{names.state_2} reached"] if judged else []))
+    columns = ["clip"]
+    for label, name in names.labels.items():
+        columns += [name, "in its episode"] if episodes and label.startswith("action") else [name]
+    last = [f"{names.states[-1]} reached"] if judged else []
+    table = make_table(*columns, "confidence", *last)
     for clip in clips:
-        action = [] if clip["action"] is None else [clip["action"]]
-        sides = {"state_1": clip["state_1"], "action": action, "state_2": clip["state_2"]}
-        before, acting, after = (
-            _intervals(x, clip.get(f"{side}_confidence")) for side, x in sides.items()
-        )
-        when = clip.get("action_time_in_episode")
-        at = ["-" if when is None else f"at {when:.1f} s"] if episodes else []
-        cells = (before, acting, *at, after, f"{clip['confidence']:.2f}")
+        cells = []
+        for label in names.labels:
+            found = clip[label] or []
+            if label.startswith("action"):
+                found = [found] if found else []
+            cells.append(_intervals(found, clip.get(f"{label}_confidence")))
+            if episodes and label.startswith("action"):
+                when = clip.get(f"{label}_time_in_episode")
+                cells.append("-" if when is None else f"at {when:.1f} s")
         reached = [clip.get("reached", "-")] if judged else []
-        table.add_row(printable(clip["clip"]), *cells, *reached)
+        table.add_row(printable(clip["clip"]), *cells, f"{clip['confidence']:.2f}", *reached)
     return table
 
 

@@ -60,7 +60,9 @@ def fit(
     optional: Annotated[
         str | None, flag("Numbers of the actions that a clip may lack, such as 2.")
     ] = None,
-    price: Annotated[float, flag("Of lacking one, in wrong labels.")] = 0.5,
+    price: Annotated[
+        float, flag("A clip lacks a step that scores less than 1 minus this; 1: like in others.")
+    ] = 0.35,
     solver: Annotated[
         Solver, flag("Block-coordinate Frank-Wolfe, or the paper's full steps.")
     ] = "block",

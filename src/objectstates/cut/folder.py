@@ -175,7 +175,7 @@ class _Job:
     def planned(self) -> CutClip:
         """The clip without segments, and the digest of all that they depend on."""
         clip = self.clip
-        bounds: list[Any] = [[phase.label, phase.start, phase.end] for phase in self._phases]
+        bounds: list[Any] = [[phase.label, *phase.bounds] for phase in self._phases]
         if self._n_actions == 1:
             bounds = [edge for action in clip.actions for edge in (action.start, action.end)]
         content = digest(

@@ -94,6 +94,8 @@ class ChangeProfile:
     where : (h, w) from 0 (unchanged) to 255 (changed), at most `MAX_WHERE_WIDTH` pixels wide; its
         field of view is that of the clip's middle frame, at ``(start + end) / 2`` of the clip.
     scale : pixels of the video per pixel of ``where``; 0 if it is not known.
+    local : (n,) as ``curve``, but of changes that last within a part of the clip, such as those of
+        a chain that ends as it began; None if it is not known.
     """
 
     start: float
@@ -101,6 +103,7 @@ class ChangeProfile:
     curve: npt.NDArray[np.float32]
     where: npt.NDArray[np.uint8]
     scale: float = 0.0
+    local: npt.NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, slots=True)

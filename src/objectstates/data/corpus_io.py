@@ -152,6 +152,8 @@ def _change_columns(changes: tuple[ChangeProfile | None, ...]) -> dict[str, Any]
     }
     if any(c is not None and c.scale for c in changes):
         columns["change_where_scale"] = pa.float64(), [c and c.scale for c in changes]
+    if any(c is not None and c.local is not None for c in changes):
+        columns["change_local"] = _CURVE, [c and c.local for c in changes]
     return {name: pa.array(values, kind) for name, (kind, values) in columns.items()}
 
 
@@ -279,11 +281,11 @@ def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, 
     names = ("change_start", "change_step", "change_where_width")
     starts, steps, widths = (clips.optional(name) for name in names)
     curves, pictures = clips.lists("change", _CURVE), clips.lists("change_where", _WHERE)
-    scales = clips.optional("change_where_scale")
+    scales, locals_ = clips.optional("change_where_scale"), clips.lists("change_local", _CURVE)
     changes: list[ChangeProfile | None] = []
-    for row in zip(ids, starts, steps, curves, pictures, widths, scales, strict=True):
-        clip_id, start, step, curve, pixels, width, scale = row
-        missing = [value is None for value in row[1:-1]]
+    for row in zip(ids, starts, steps, curves, pictures, widths, scales, locals_, strict=True):
+        clip_id, start, step, curve, pixels, width, scale, local = row
+        missing = [value is None for value in row[1:-2]]
         if all(missing):
             changes.append(None)
             continue
@@ -297,7 +299,7 @@ def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, 
                 f"are no rows of change_where_width {width}"
             )
         where = pixels.reshape(-1, width)
-        profile = ChangeProfile(float(start), float(step), curve, where, float(scale or 0))
+        profile = ChangeProfile(float(start), float(step), curve, where, float(scale or 0), local)
         changes.append(profile)
     return tuple(changes)
 

@@ -212,6 +212,18 @@ def _change_problem(change: ChangeProfile) -> str | None:
         return f"where is {where.shape[1]} pixels wide: at most {MAX_WHERE_WIDTH} are allowed"
     if not 0 <= change.scale < np.inf:
         return f"scale {change.scale:g} must be a number of pixels of 0 or more"
+    return _local_problem(change)
+
+
+def _local_problem(change: ChangeProfile) -> str | None:
+    local = change.local
+    if local is None:
+        return None
+    if local.dtype != np.float32 or local.shape != change.curve.shape:
+        expected = f"float32 of shape {change.curve.shape}, as the curve"
+        return f"local must be {expected}, not {local.dtype} of {local.shape}"
+    if not (np.isfinite(local) & (local >= 0)).all():
+        return "local must have finite values of 0 or more"
     return None
 
 

@@ -13,6 +13,7 @@ from objectstates.base.errors import InfeasibleClipError
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.label_names import classes_of
 from objectstates.data.result import SkippedClip
+from objectstates.discovery.labelling import OptionalSteps
 from objectstates.solver.cost import normaliser
 from objectstates.solver.oracle import Constraints, feasible, one_row, ordered_states
 
@@ -26,7 +27,8 @@ class Formulation:
     """The settings of the estimator that shape the constraints.
 
     optional : numbers, from 1, of the actions that a clip may lack, with the state after each.
-    price : of lacking one, in wrong labels of each side.
+    price : of lacking one (``labelling.OptionalSteps``); in the objective, in wrong labels of each
+        side.
     pattern : which states share a classifier, such as "ABA"; None if each has its own.
     """
 
@@ -37,17 +39,23 @@ class Formulation:
     price: float = 0.0
     pattern: str | None = None
 
+    @property
+    def steps(self) -> OptionalSteps:
+        """Those that a clip may lack."""
+        return OptionalSteps(self.optional, self.price)
+
     def constraints(
-        self, corpus: Corpus, n_chunks: int, n_tracklets: int
+        self, corpus: Corpus, n_chunks: int, n_tracklets: int, *, required: bool = False
     ) -> tuple[Constraints, Constraints]:
         """Of actions and states; the side that is not sought has no rows.
 
         n_chunks, n_tracklets : T and M of the objective, which prices and detection scores are
             weighed by.
+        required : every clip has all steps.
         """
         changes = corpus.n_states - 1
         price = self.price / np.array([normaliser(max(n, 1)) for n in (n_chunks, n_tracklets)])
-        optional = np.array([k + 1 in self.optional for k in range(changes)])
+        optional = np.array([k + 1 in self.optional and not required for k in range(changes)])
         of_actions = np.where(optional, price[0], np.inf)
         of_states = np.where(np.concatenate([[False], optional]), price[1], np.inf)
         if self.target == "state":

@@ -35,12 +35,14 @@ from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Classifier, Result, SkippedClip
 from objectstates.discovery import how_many, result_assembly
+from objectstates.discovery.chain_change import for_chain
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.corrections import Applied, Bounds, apply_corrections
 from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
 from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
 from objectstates.discovery.occurrences import MINIMUM, occurrences
 from objectstates.discovery.out_of_core import (
+    FeaturesOnDisk,
     Workers,
     pose_out_of_core,
     random_clips,
@@ -104,8 +106,9 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     changes : how many actions there are, with one state more; "auto" tries one to three and keeps
         the number that replicates best (``discovery/how_many.py``, ``result_.summary["changes"]``).
     optional : numbers (from 1) of the actions that a clip may lack, with the state after it.
-    price : of lacking one, in wrong labels: 0 is no reason to label anything, 1 as bad as an action
-        that looks like none of the others'.
+    price : of lacking one: a clip lacks a step whose action and state score less than 1 - price
+        in the mean, where 1 is a score like in other clips; with the paper's labelling, the cost
+        in wrong labels of each side.
     pattern : which states of a chain look alike and share a classifier: "ABA" for closed, open,
         closed. None for different ones.
     solver : "block", Frank-Wolfe clip by clip, or "full", the paper's.
@@ -158,7 +161,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     target: Target = "joint"
     changes: int | Literal["auto"] = 1
     optional: tuple[int, ...] = ()
-    price: float = 0.5
+    price: float = 0.35
     pattern: str | None = None
     solver: Solver = "block"
     tol: float = 0.01
@@ -233,7 +236,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             raise SettingError(
                 f"`names` are those of {len(names.actions)} actions, but `changes` is {changes}"
             )
-        applied = apply_corrections(corpus.for_changes(changes), _rows(corrections), names)
+        clips = for_chain(corpus.for_changes(changes))
+        applied = apply_corrections(clips, _rows(corrections), names)
         skipped, kept = self._formulation.leave_out_infeasible(
             applied.corpus, self.on_infeasible, applied.places
         )
@@ -290,20 +294,11 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         clock, stopper = Stopwatch(), Stopper(callback)
         corpus = Corpus.load(path, features=False)
         if self.changes == "auto":
-            everything = stored_features(Path(path), corpus, corpus, target=self.target)
-            sample = random_clips(len(corpus), SAMPLE, seed=int(self.seed))
-            clips = with_stored_features(corpus, everything, sample)
+            clips = self._sample(path, corpus)
             told = tuple(row for row in _rows(corrections) if row.clip in clips.clip_ids)
             chosen, expected = self._how_many(clips, callback, told)
-            chosen.fit_folder(
-                path,
-                callback,
-                shards=shards,
-                processes=processes,
-                scratch=scratch,
-                ray_address=ray_address,
-                corrections=corrections,
-            )
+            means = {"scratch": scratch, "ray_address": ray_address, "corrections": corrections}
+            chosen.fit_folder(path, callback, shards=shards, processes=processes, **means)  # type: ignore[arg-type]
             return self._adopt(chosen, expected, names)
         prepared = self._constrained(corpus, corrections, names)
         applied, kept, skipped = prepared.applied, prepared.kept, prepared.skipped
@@ -319,17 +314,30 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         found = self._discover(kept, pose, stopper, clock, applied.bounds)
         found = _with_corrections(found, applied, names)
         if self.verdict and not stopper.stopped:
-            sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
-            clips = with_stored_features(kept, stored, sample)
-            judged = self._judged(clips, found.select(sample), applied.bounds)
-            found = judge_by_sample(found, sample, judged)
-            clock.lap("verdict")
-            read = partial(with_stored_features, kept, stored)
-            if found.n_actions == 1:
-                found = with_progress(found, read, seed=int(self.seed))
-            clock.lap("progress")
+            found = self._judged_by_sample(kept, stored, found, applied.bounds, clock)
         sizes = {**result_assembly.sizes(corpus), **stored.shapes}
         return self._finish(found, corpus, kept, skipped, sizes, clock)
+
+    def _judged_by_sample(
+        self, kept: Corpus, stored: FeaturesOnDisk, found: Result, bounds: Bounds, clock: Stopwatch
+    ) -> Result:
+        """``found``, the result on ``kept``, with verdict and progress by a sample of the clips."""
+        sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
+        clips = with_stored_features(kept, stored, sample)
+        judged = self._judged(clips, found.select(sample), bounds)
+        found = judge_by_sample(found, sample, judged)
+        clock.lap("verdict")
+        if found.n_actions == 1:
+            read = partial(with_stored_features, kept, stored)
+            found = with_progress(found, read, seed=int(self.seed))
+        clock.lap("progress")
+        return found
+
+    def _sample(self, path: str | Path, corpus: Corpus) -> Corpus:
+        """Some clips of the corpus in the folder ``path``, with their features."""
+        stored = stored_features(Path(path), corpus, corpus, target=self.target)
+        clips = random_clips(len(corpus), SAMPLE, seed=int(self.seed))
+        return with_stored_features(corpus, stored, clips)
 
     def _how_many(
         self, corpus: Corpus, callback: Callback | None, corrections: Corrections
@@ -364,13 +372,12 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         warm : ``pose`` begins at the solution of a similar problem.
         """
         clock.lap("other")
-        action, state = self._formulation.constraints(
-            corpus, len(corpus.chunks.start), len(corpus.tracklets.start)
-        )
+        sizes = len(corpus.chunks.start), len(corpus.tracklets.start)
         nu = float(self.nu) / self._seconds_per_unit(corpus)
         held_out = self.labelling == "held_out" and len(corpus) > 1  # a single clip has no others
-        weights = Weights(nu, float(self.mu), float(self.lam))
-        with within_memory(self.device), pose(action, state, weights) as posed:
+        formulation, weights = self._formulation, Weights(nu, float(self.mu), float(self.lam))
+        sides = formulation.constraints(corpus, *sizes, required=held_out)
+        with within_memory(self.device), pose(*sides, weights) as posed:
             clock.lap("factorise")
             run = best_run(
                 posed,
@@ -385,23 +392,22 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             clock.lap("solve")
             if held_out:
                 labels = run.rounding.action, run.rounding.state
-                learn = posed.problem.learn
-                found, classifiers = label_held_out(corpus, state, *labels, learn, bounds)
+                _, state = formulation.constraints(corpus, *sizes)
+                found, classifiers = label_held_out(
+                    corpus, state, *labels, posed.problem.learn, bounds, formulation.steps
+                )
             else:
                 found, classifiers = label_by_rounding(corpus, run.rounding, bounds)
             _check_finite(classifiers)  # type: ignore[arg-type]
             terms = posed.problem.integer_terms(found.action, found.state)
         clock.lap("label")
         summary = {
-            "kind": "fit",
-            "versions": result_assembly.versions(),
             "seed": int(self.seed),
-            "learned_from": len(corpus),
             **result_assembly.run_summary(run, terms),
+            "learned_from": len(corpus),
             "coupling_per_second": nu,
             "detection_scale": detection_scale(corpus),
             "labelled": "held_out" if held_out else "paper",
-            "trace": run.trace,
         }
         if self.reduce is not None:
             summary["reduced"] = result_assembly.reduction_summary(posed.reductions, found)
@@ -467,7 +473,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         fitted = JointDiscovery(**self.result_.settings)  # parameters may have been set since
         formulation = fitted._formulation
         skipped, kept = formulation.leave_out_infeasible(
-            corpus.for_changes(int(fitted.changes)), fitted.on_infeasible
+            for_chain(corpus.for_changes(int(fitted.changes))), fitted.on_infeasible
         )
         found = predict(self.result_, kept, formulation)
         if self.result_.progress_model is not None:

@@ -49,6 +49,48 @@ class Labelling:
     action_span: Array
 
 
+@dataclass(frozen=True)
+class OptionalSteps:
+    """The actions that a clip may lack, each with the state after it.
+
+    numbers : of the actions, from 1.
+    price : a clip lacks a step whose action and state score less than 1 - price in the mean: less
+        like those of other clips than that.
+    """
+
+    numbers: tuple[int, ...] = ()
+    price: float = 0.0
+
+
+NO_STEPS = OptionalSteps()
+
+
+def without_lacking(
+    corpus: Corpus,
+    action: Array,
+    state: Array,
+    action_scores: Array,
+    state_scores: Array,
+    steps: OptionalSteps,
+) -> tuple[Array, Array]:
+    """The labels (T,) and (M,) without the steps that clips lack.
+
+    The scores (T, A) and (M, K) must be on the common scale of ``solver/held_out.py``; those of
+    relaxed labels, which the solver rounds, are low everywhere, and do not tell what is lacking.
+    """
+    action, state, rows = action.copy(), state.copy(), action_rows(corpus, action)
+    owner = np.repeat(np.arange(len(corpus)), np.diff(corpus.tracklets.offsets))
+    for number in steps.numbers:
+        of_action, labelled = rows[:, number - 1], np.flatnonzero(state == number + 1)
+        best = np.full(len(corpus), -np.inf)
+        np.maximum.at(best, owner[labelled], state_scores[labelled, number])
+        mean = (action_scores[of_action, number - 1] + best) / 2
+        lacking = (of_action >= 0) & (mean < 1 - steps.price)
+        action[of_action[lacking]] = 0
+        state[labelled[lacking[owner[labelled]]]] = 0
+    return action, state
+
+
 def label_as_rounded(
     corpus: Corpus,
     action: Array,
@@ -201,8 +243,8 @@ def _between_states(corpus: Corpus, state: Array, time: Array, span: Array) -> A
     start, end = span[..., 0].copy(), span[..., 1].copy()
     for k in range(time.shape[1]):
         before, after = (state > 0) & (state <= k + 1), state > k + 1
-        np.maximum.at(start[:, k], owner[before], table.end[before])
-        np.minimum.at(end[:, k], owner[after], table.start[after])
+        np.fmax.at(start[:, k], owner[before], table.end[before])
+        np.fmin.at(end[:, k], owner[after], table.start[after])
     return np.stack([np.minimum(start, time), np.maximum(end, time)], axis=-1)
 
 
@@ -229,12 +271,20 @@ def label_held_out(
     state: Array,
     learn: Learner,
     bounds: Bounds = NO_BOUNDS,
+    steps: OptionalSteps = NO_STEPS,
 ) -> tuple[Labelling, dict[SideName, Classifier]]:
     """Labels by leave-one-clip-out scores, from the solver's integer labels; and the classifiers.
 
     The classifiers are those of the same labels on the same scale, so that an unseen clip is
     scored as the clips here are. ``constraints`` are the states'.
+    steps : those that a clip may lack; the solver's labels have them all.
     """
+    for _ in range(ROUNDS if steps.numbers else 0):
+        scores = (
+            _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1).scores,
+            _HeldOut(learn, "state", state, corpus.tracklets.offsets, corpus.n_states).scores,
+        )
+        action, state = without_lacking(corpus, action, state, *scores, steps)
     action_side = _HeldOut(learn, "action", action, corpus.chunks.offsets, corpus.n_states - 1)
     scale = detection_scale(corpus)
     for _ in range(ROUNDS):

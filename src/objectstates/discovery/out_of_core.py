@@ -18,6 +18,7 @@ from objectstates.base.choices import SideName, Solver, Target
 from objectstates.base.torch_utils import solver_device
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import StoredFeatures
+from objectstates.discovery.chain_change import chunk_rows_for_chain
 from objectstates.discovery.in_memory import Pose, Posed, Weights, check_features
 from objectstates.parallel.actors import Actor
 from objectstates.parallel.pool import start_actors
@@ -68,6 +69,7 @@ def stored_features(path: Path, corpus: Corpus, kept: Corpus, *, target: Target)
             stored = StoredFeatures(path, kind, rows)  # type: ignore[arg-type]
             check_features(path, side, *stored.shape)
             sides[side], shapes[kind] = stored, [len(table.start), stored.shape[1]]
+    sides["action"] = chunk_rows_for_chain(kept, sides["action"])
     return FeaturesOnDisk(sides["action"], sides["state"], shapes)
 
 
@@ -144,6 +146,7 @@ def pose_out_of_core(
                     mu=weights.mu,
                     lam=weights.lam,
                     reduce=reduce,
+                    classes=classes,
                     row_cuts={"action": action.offsets[firsts], "state": state.offsets[firsts]},
                 )
                 reductions = {} if reduce is None else problem.reductions()

@@ -9,7 +9,12 @@ from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Classifier, Result
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.corrections import Bounds
-from objectstates.discovery.labelling import NO_BOUNDS, label_alike, label_as_rounded
+from objectstates.discovery.labelling import (
+    NO_BOUNDS,
+    label_alike,
+    label_as_rounded,
+    without_lacking,
+)
 from objectstates.discovery.result_assembly import columns
 from objectstates.solver.problem import Scales
 from objectstates.solver.rounding import joint_rounding
@@ -30,12 +35,17 @@ def predict(
     n_tracklets, state_scores = _scores(
         classifiers.get("state"), corpus.tracklets.features, learned.n_states
     )
-    action, state = formulation.constraints(corpus, n_chunks, n_tracklets)
+    held_out = learned.summary["labelled"] == "held_out"
+    sizes = n_chunks, n_tracklets
+    action, state = formulation.constraints(corpus, *sizes, required=held_out)
     scales = Scales(n_chunks, n_tracklets, learned.summary["coupling_per_second"])
     labels = joint_rounding(action, state, action_scores, state_scores, scales)
+    if held_out and formulation.optional:
+        labels = without_lacking(corpus, *labels, action_scores, state_scores, formulation.steps)
     found = label_as_rounded(corpus, *labels, action_scores, state_scores, bounds)
-    if learned.summary["labelled"] == "held_out":
-        found = label_alike(corpus, found, state, learned.summary["detection_scale"], bounds)
+    if held_out:
+        _, optional = formulation.constraints(corpus, *sizes)
+        found = label_alike(corpus, found, optional, learned.summary["detection_scale"], bounds)
     return Result(
         **columns(corpus, found), classifiers=classifiers, settings=learned.settings, summary={}
     )

@@ -140,7 +140,7 @@ def _not_converged(result: Result) -> Advice | None:
 
 def _long_action(result: Result) -> Advice | None:
     longest = (result.actions.span[..., 1] - result.actions.span[..., 0]).T
-    concerned = (longest > MOST * _lengths(result.corpus)).any(axis=0)
+    concerned = np.any(longest > MOST * _lengths(result.corpus), axis=0)
     if not _many(concerned):
         return None
     return Advice(

@@ -39,9 +39,11 @@ def columns(corpus: Corpus, found: Labelling) -> dict[str, Any]:
 
 
 def run_summary(run: Run, terms: Terms) -> dict[str, Any]:
-    """The objective ``terms`` of the labels, and the certificate of the relaxed solution."""
+    """The objective ``terms`` of the labels, the certificate of the relaxed solution, its trace."""
     solution = run.solution
     return {
+        "kind": "fit",
+        "versions": versions(),
         "objective": {"total": terms.total, **asdict(terms)},
         "rounded_objective": solution.rounded_terms.total,
         "relaxed_objective": solution.terms.total,
@@ -50,6 +52,7 @@ def run_summary(run: Run, terms: Terms) -> dict[str, Any]:
         "converged": solution.converged,
         "passes": solution.passes,
         "rounded_at_pass": solution.rounded_at_pass,
+        "trace": run.trace,
     }
 
 

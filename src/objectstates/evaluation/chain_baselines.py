@@ -1,7 +1,8 @@
 """Baselines for chains of changes: each labels a corpus, as a discovery would.
 
 A method without an extent of its own gives every action the length of an equal part of the clip:
-one of 2 K - 1, for K states and K - 1 actions. All label every step, also optional ones.
+one of 2 K - 1, for K states and K - 1 actions. All label every step, also optional ones, but for
+`true_labels`, the truth itself: what the tracklets and chunks of the corpus allow at best.
 
 * `ordered_chance`: random chunks as actions and one random tracklet per state, in order.
 * `equal_parts`: every state and action has an equal part of the clip. This and the next are the
@@ -88,6 +89,22 @@ def ordered_kmeans(corpus: Corpus, *, seed: int = 0) -> Result:
         bounds = [best_bound(times, state[rows] > k) for k in range(1, n_clusters)]
         chunk[n, : n_clusters - 1] = _nearest_chunks(corpus, n, np.maximum.accumulate(bounds))
     return as_result(corpus, chunk, state)
+
+
+def true_labels(corpus: Corpus) -> Result:
+    """The labels of the truth; an action lasts from its first chunk to its last."""
+    table, n_actions = corpus.chunks, corpus.n_states - 1
+    chunk = np.full((len(corpus), n_actions), -1)
+    span = np.full((len(corpus), n_actions, 2), np.nan)
+    for n in range(len(corpus)):
+        rows = np.array(corpus.chunk_rows(n))
+        for k in range(n_actions):
+            shown = rows[table.label[rows] == k + 1]
+            if len(shown):
+                chunk[n, k] = shown[len(shown) // 2] - rows[0]
+                span[n, k] = table.start[shown[0]], table.end[shown[-1]]
+    state = np.maximum(corpus.tracklets.label, 0)
+    return _result(corpus, chunk, span.mean(axis=2), span, state)
 
 
 def best_bound(times: Array, later: Array) -> float:

@@ -13,6 +13,9 @@ without learning, and in any scene:
   the border count little: they are what reaches into the picture and stays, such as an arm.
 * The *curve* is the histogram of steps over time, each pixel weighted by its change and purity. A
   pixel that is hidden when it changes spreads its weight over the time that it is hidden.
+* The *local* curve is the same of changes that last within a part of the clip, and may be undone
+  later: pixels are divided into any number of pieces (``lasting_pieces.py``). In a clip of one
+  change it shows the same, less clearly.
 
 Changes of exposure are removed from each frame first, and the camera's motion before that
 (``aligned_frames.py``). A cut is no change: each shot of a clip is examined by itself, and counts
@@ -36,12 +39,13 @@ import numpy.typing as npt
 from objectstates.base.jit import compiled
 from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile
 from objectstates.features.aligned_frames import AlignedFrames, read_aligned
+from objectstates.features.lasting_pieces import StepLimits, find_steps
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-VERSION = 4  # of profiles, part of cache keys: raise it when their content may change
+VERSION = 5  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.25  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
@@ -53,6 +57,7 @@ GROUP_AMOUNT = 0.1  # the least amount of a pixel in a group
 GROUP_PIXELS = 4  # of the smallest group
 SHOT_POWER = 2  # of a shot's share of the frames: its weight
 AT_BORDER = 0.1  # factor on groups that touch the border
+LOCAL_PURITY_POWER = 16  # as `PURITY_POWER`, of the local curve, which a hand misleads more easily
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +76,7 @@ class ClipChange:
         also shows what is hidden for long, and small things.
     shown : (n,) whether a frame is of the shot that all pictures are of.
     scale : pixels of the video per pixel.
+    local : (n,) as ``curve``, of what changes for a part of the clip at least.
     """
 
     times: Floats
@@ -84,6 +90,7 @@ class ClipChange:
     possible: Floats32
     shown: npt.NDArray[np.bool_]
     scale: float = 1.0
+    local: Floats32 | None = None
 
 
 def clip_change(
@@ -136,6 +143,11 @@ def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
     times = np.concatenate([shot.times for shot in shots])
     weights = [(len(shot.times) / len(times)) ** SHOT_POWER for shot in shots]
     curves = [np.float32(w) * shot.curve for w, shot in zip(weights, shots, strict=True)]
+    local = [
+        np.float32(w) * shot.local
+        for w, shot in zip(weights, shots, strict=True)
+        if shot.local is not None
+    ]
     main = shots[int(np.argmax([curve.sum() for curve in curves]))]
     inside = (times >= main.times[0]) & (times <= main.times[-1])
     cameras = np.tile(np.eye(3), (len(times), 1, 1))
@@ -145,6 +157,7 @@ def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
         times=times,
         cameras=cameras,
         curve=np.concatenate(curves),
+        local=np.concatenate(local) if len(local) == len(shots) else None,
         shown=inside,
     )
 
@@ -178,7 +191,28 @@ def find_change(frames: AlignedFrames) -> ClipChange:
         possible=possible,
         shown=np.ones(count, bool),
         scale=frames.scale,
+        local=_local_curve(frames, exposure),
     )
+
+
+def _local_curve(frames: AlignedFrames, exposure: Floats32) -> Floats32:
+    """(n,) share of the picture that changes in each frame, and not back at once."""
+    count, height, width = frames.images.shape[:3]
+    limits = StepLimits(half=HALF_DIFFERENCE, least=LEAST_DIFFERENCE, tie=TIE)
+    steps = find_steps(frames.images, exposure, limits)
+    amount = steps.changed * steps.purity**LOCAL_PURITY_POWER
+    middle = (frames.times[steps.first] + frames.times[steps.last]) / 2
+    grouped = np.flatnonzero(amount >= GROUP_AMOUNT)
+    weights = np.zeros(len(amount), np.float32)
+    for shift in (0.0, 0.5):  # as in `_group_weights`
+        bins = np.floor(middle[grouped] / GROUP_SECONDS + shift)
+        order = np.argsort(bins, kind="stable")
+        edges = np.flatnonzero(np.diff(bins[order])) + 1
+        for rows in np.split(grouped[order], edges):
+            mask = np.zeros((height, width), np.uint8)
+            mask[steps.y[rows], steps.x[rows]] = 1
+            weights[rows] += _component_weights(mask)[steps.y[rows], steps.x[rows]] / 2
+    return _histogram(steps.first, steps.last, amount * weights, count) / (height * width)
 
 
 def _exposure(images: Bytes) -> Floats32:
@@ -249,13 +283,19 @@ def _group_weights(amount: Floats32, time: Floats) -> Floats32:
         bins = np.where(amount >= GROUP_AMOUNT, np.floor(time / GROUP_SECONDS + shift), np.nan)
         for number in np.unique(bins[np.isfinite(bins)]):
             mask = (bins == number).astype(np.uint8)
-            _, groups, boxes, _ = cv2.connectedComponentsWithStats(mask)
-            x1, y1, wide, high, area = boxes.T
-            at_border = (x1 <= 1) | (y1 <= 1) | (x1 + wide >= width - 1) | (y1 + high >= height - 1)
-            weight = np.where(at_border, AT_BORDER, 1.0) * (area >= GROUP_PIXELS)
-            weight[0] = 0  # the background
-            weights += weight[groups].astype(np.float32) / 2
+            weights += _component_weights(mask) / 2
     return weights
+
+
+def _component_weights(mask: Bytes) -> Floats32:
+    """(h, w) 1 for pixels of the connected components of a mask, less as in `_group_weights`."""
+    height, width = mask.shape
+    _, groups, boxes, _ = cv2.connectedComponentsWithStats(mask)
+    x1, y1, wide, high, area = boxes.T
+    at_border = (x1 <= 1) | (y1 <= 1) | (x1 + wide >= width - 1) | (y1 + high >= height - 1)
+    weight = np.where(at_border, AT_BORDER, 1.0) * (area >= GROUP_PIXELS)
+    weight[0] = 0  # the background
+    return np.asarray(weight[groups].astype(np.float32))
 
 
 def _histogram(
@@ -274,15 +314,19 @@ SHORTEST_BIN = 1 / 30  # seconds
 
 
 def profile_of(change: ClipChange) -> ChangeProfile:
-    """The curve in bins of equal length, and the amounts at low resolution.
+    """The curves in bins of equal length, and the amounts at low resolution.
 
     What changes in a frame changed since the frame before, so it is divided evenly among the bins
     in between: irregular frames leave no gaps. The bins sum to what the frames do.
     """
     step, times = max(change.period, SHORTEST_BIN), change.times
     n_bins = max(1, int(np.ceil((times[-1] - times[0]) / step - 1e-6)))
-    until = np.interp(times[0] + step * np.arange(1, n_bins), times, np.cumsum(change.curve))
-    curve = np.diff(until, prepend=0.0, append=change.curve.sum(dtype=np.float64))
+
+    def binned(curve: Floats32) -> Floats32:
+        until = np.interp(times[0] + step * np.arange(1, n_bins), times, np.cumsum(curve))
+        bins = np.diff(until, prepend=0.0, append=curve.sum(dtype=np.float64))
+        return np.maximum(bins, 0).astype(np.float32)
+
     height, width = change.amount.shape
     factor = min(1.0, MAX_WHERE_WIDTH / width)
     size = max(1, round(width * factor)), max(1, round(height * factor))
@@ -290,9 +334,10 @@ def profile_of(change: ClipChange) -> ChangeProfile:
     return ChangeProfile(
         start=float(times[0]),
         step=step,
-        curve=np.maximum(curve, 0).astype(np.float32),
+        curve=binned(change.curve),
         where=np.round(255 * np.clip(amount, 0, 1)).astype(np.uint8),
         scale=change.scale * width / size[0],
+        local=None if change.local is None else binned(change.local),
     )
 
 
@@ -305,10 +350,15 @@ to 1 or 2 s, less misses actions that reach the end, and twice as much misleads 
 real clips it makes no difference."""
 
 
-def chunk_columns(profile: ChangeProfile | None, chunks: Floats) -> Floats32:
+LEAST_PEAK = 0.2  # of the largest one; a lower peak is not taken for a change of a chain
+
+
+def chunk_columns(profile: ChangeProfile | None, chunks: Floats, *, changes: int = 1) -> Floats32:
     """(T, 2) share of the clip's change around each chunk, relative to the largest in the clip.
 
     chunks : (T, 2) start and end. Zero where nothing changes, or the profile is unknown.
+    changes : of a chain; the columns are then relative to the lowest of so many peaks, and end at
+        the height of a peak, so that a small change of the chain counts as much as a large one.
     """
     columns = np.zeros((len(chunks), len(WIDTHS)), np.float32)
     if profile is None:
@@ -320,5 +370,18 @@ def chunk_columns(profile: ChangeProfile | None, chunks: Floats) -> Floats32:
         around = middles[:, None] + width * length * np.array([-1, 1])
         change = np.diff(np.interp(around, edges, until), axis=1)[:, 0]
         if change.max() > 0:
-            columns[:, column] = COLUMN_SCALE * change / change.max()
+            height = _lowest_peak(change, middles, 2 * width * length, changes)
+            columns[:, column] = COLUMN_SCALE * np.minimum(change, height) / height
     return columns
+
+
+def _lowest_peak(values: Floats, times: Floats, apart: float, count: int) -> float:
+    """The lowest of the ``count`` highest peaks, at least so many seconds ``apart``."""
+    highest = lowest = float(values.max())
+    left = values.copy()
+    for _ in range(count - 1):
+        left[np.abs(times - times[left.argmax()]) < apart] = 0
+        if left.max() < LEAST_PEAK * highest:
+            break
+        lowest = float(left.max())
+    return lowest

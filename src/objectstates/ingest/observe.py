@@ -90,8 +90,8 @@ class Observation:
         time, and their times (k, 1) and (c, 1); empty unless `ObserveSettings.words`.
     frames : (1,) number of frames read.
     change_time : (3,) start and step of the clip's `ChangeProfile` in seconds, and its scale;
-        ``change_curve`` (n,) and ``change_where`` (h, w) are the rest of it. All are empty if there
-        is none.
+        ``change_curve`` (n,), ``change_where`` (h, w) and ``change_local`` (n,) are the rest of it.
+        All are empty if there is none.
     """
 
     span: Floats
@@ -111,6 +111,7 @@ class Observation:
     change_time: Floats = field(default_factory=lambda: np.empty(0))
     change_curve: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
     change_where: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0), np.uint8))
+    change_local: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
 
     def arrays(self) -> dict[str, npt.NDArray[Any] | Rows]:
         return dict(vars(self))
@@ -129,11 +130,12 @@ class StoredObservation:
 
     @property
     def change(self) -> ChangeProfile | None:
-        time, curve, where = (self.entry[f"change_{name}"] for name in ("time", "curve", "where"))
+        names = ("time", "curve", "where", "local")
+        time, curve, where, local = (self.entry[f"change_{name}"] for name in names)
         if not len(time):
             return None
         start, step, scale = map(float, time)
-        return ChangeProfile(start, step, curve, where, scale)
+        return ChangeProfile(start, step, curve, where, scale, local if len(local) else None)
 
 
 def observe(
@@ -188,6 +190,7 @@ def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> 
         change_time=np.array([profile.start + (clip.origin or 0.0), profile.step, profile.scale]),
         change_curve=profile.curve,
         change_where=profile.where,
+        change_local=np.empty(0, np.float32) if profile.local is None else profile.local,
     )
 
 

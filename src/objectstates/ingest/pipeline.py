@@ -74,6 +74,7 @@ class IngestSettings:
     signals : of robot datasets: "none", or features of the robot to add, such as "action"; "auto"
         takes the states and the commands of the joints.
     tracklet_seconds, chunk_seconds : lengths; "auto" chooses by the clips, see `scale_for`.
+    changes : how many changes a clip shows in order: "auto" lengths are those for one of them.
     context, max_side, image_fps : see `ObserveSettings`.
     """
 
@@ -87,6 +88,7 @@ class IngestSettings:
     device: str = "cpu"
     tracklet_seconds: Seconds = "auto"
     chunk_seconds: Seconds = "auto"
+    changes: int = 1
     context: float = ObserveSettings.context
     max_side: int = ObserveSettings.max_side
     image_fps: float = ObserveSettings.image_fps
@@ -100,6 +102,8 @@ class IngestSettings:
             value = getattr(self, name)
             if value != "auto" and (isinstance(value, str) or not 0 < value < inf):
                 raise SettingError(f'`{name}` must be above 0, or "auto", not {value!r}')
+        if isinstance(self.changes, bool) or self.changes < 1:
+            raise SettingError(f"`changes` must be 1 or more, not {self.changes!r}")
         if self.chunks not in ("dense", "paper"):
             raise SettingError(f"`chunks` must be dense or paper, not {self.chunks!r}")
 
@@ -109,7 +113,7 @@ class IngestSettings:
         if self.chunks == "paper":
             tracklet = TRACKLET_SECONDS if tracklet == "auto" else tracklet
             chunk = CHUNK_SECONDS if chunk == "auto" else chunk
-        return scale_for(clips, tracklet, chunk, image_fps=self.image_fps)
+        return scale_for(clips, tracklet, chunk, changes=self.changes, image_fps=self.image_fps)
 
     def observe(self, scale: TimeScale) -> ObserveSettings:
         return ObserveSettings(

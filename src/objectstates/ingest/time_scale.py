@@ -83,29 +83,31 @@ def scale_for(
     tracklet_seconds: Seconds = "auto",
     chunk_seconds: Seconds = "auto",
     *,
+    changes: int = 1,
     image_fps: float = 25.0,
 ) -> TimeScale:
     """The time scale of a corpus of these clips.
 
     tracklet_seconds : "auto", for which clips are opened, is that of `LADDER` for their median
         duration, but at least so long that a chunk has one frame.
+    changes : how many of them share the duration of a clip.
     chunk_seconds : "auto" is the paper's fraction of a tracklet, 0.4.
     image_fps : frame rate of folders of images.
     """
     if tracklet_seconds == "auto":
-        tracklet_seconds = _tracklet_seconds(clips, image_fps)
+        tracklet_seconds = _tracklet_seconds(clips, changes, image_fps)
     if chunk_seconds == "auto":
         chunk_seconds = round(tracklet_seconds * CHUNK_SECONDS / TRACKLET_SECONDS, 6)
     return TimeScale(float(tracklet_seconds), float(chunk_seconds))
 
 
-def _tracklet_seconds(clips: Sequence[ClipSpan], image_fps: float) -> float:
+def _tracklet_seconds(clips: Sequence[ClipSpan], changes: int, image_fps: float) -> float:
     """By the median duration and frame rate of the clips that can be opened."""
     measured = [found for clip in _some(clips) if (found := _measure(clip, image_fps)) is not None]
     if not measured:
         return TRACKLET_SECONDS  # ingest reports why
     duration, rate = (median(pair[k] for pair in measured) for k in (0, 1))
-    return max(tracklet_for(duration), round(TRACKLET_SECONDS / CHUNK_SECONDS / rate, 6))
+    return max(tracklet_for(duration / changes), round(TRACKLET_SECONDS / CHUNK_SECONDS / rate, 6))
 
 
 def tracklet_for(duration: float) -> float:

@@ -161,10 +161,9 @@ def _render(
     environment = _environment()
     assets = Path(__file__).parent / "assets"
     script = _script(assets)
-    rows = compare_with_baselines(result, result.corpus) if result.n_actions == 1 else []
+    rows = compare_with_baselines(result, result.corpus)
     precision = [*rows[-1:], *rows[:-1]]  # the result above the baselines
     chances = confidence_columns(result.n_actions)
-    judged = any(clip.judged.disagreement is not None for clip in clips)
     truth = truth_count(result.corpus)
     return environment.get_template("page.html.j2").render(
         version=version("objectstates"),
@@ -191,8 +190,7 @@ def _render(
         montage=_crops(clips, images),
         average=average_clip(clips),
         precision=precision,
-        judged=judged,
-        mistakes=headline.count_mistakes(result, clips) if judged else [],
+        mistakes=headline.count_mistakes(result, clips) if precision else [],
         states=[role for role in headline.called(result.names) if role.startswith("state")],
         actions=[label.replace("_", " ") for label in result.action_labels],
         chain=result.n_actions > 1,

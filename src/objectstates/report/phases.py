@@ -25,6 +25,11 @@ class Phase:
     end: float
 
     @property
+    def bounds(self) -> tuple[float, ...]:
+        """Those of start and end that are not the ends of the clip."""
+        return tuple(edge for edge in (self.start, self.end) if math.isfinite(edge))
+
+    @property
     def is_action(self) -> bool:
         return self.label.startswith("action")
 

@@ -4,9 +4,9 @@
 
 Z (T, K - 1) labels chunks with ordered actions and Y (M, K) tracklets with ordered states, relaxed
 to the convex hull of each clip's labellings; the paper has K = 2. A state that a clip may lack adds
-its price times the weight of the labellings that lack it. Nothing is fast here, and nothing in the package calls it: to change
-the objective, change it here first, then let ``tests/solver/test_backends.py`` show what each
-backend (numba, disk, torch, Triton) still lacks.
+its price times the weight of the labellings that lack it. Nothing is fast here, and nothing in the
+package calls it: to change the objective, change it here first, then let
+``tests/solver/test_backends.py`` show what each backend (numba, disk, torch, Triton) still lacks.
 
 >>> rows = dict(offsets=np.array([0, 3]), start=np.arange(3.0), end=np.arange(3.0) + 1)
 >>> action = Side(np.eye(3)[:, 1:2], 1e-3, linear=np.zeros((3, 1)), exactly_one=True, **rows)
@@ -259,7 +259,8 @@ def full_step(problem: Problem, z: Floats, y: Floats) -> tuple[Floats, Floats, f
         targets.append(one_hot([k for _, labels in found for k in labels], slopes.shape[1]))
     gap = duality_gap(problem, z, y)
     # h is quadratic: h(target) = h(here) - gap + curvature / 2.
-    curvature = 2 * (sum(terms(problem, *targets)) - sum(terms(problem, z, y)) + gap)
+    there = terms(problem, targets[0], targets[1])
+    curvature = 2 * (sum(there) - sum(terms(problem, z, y)) + gap)
     size = exact_step(-gap, curvature)
     return z + size * (targets[0] - z), y + size * (targets[1] - y), gap
 

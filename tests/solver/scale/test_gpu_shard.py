@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from objectstates.base.errors import SettingError
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.constraints import (
     action_constraints,
@@ -14,14 +15,18 @@ from objectstates.solver.in_memory import SIDES
 from objectstates.solver.problem import one_hot
 from objectstates.solver.scale import disk_rows, gpu_rows
 from objectstates.solver.scale.sharded import ShardedProblem
-from tests.solver.problems import dense_objective, solve
+from tests.solver.problems import dense_objective, random_chain, solve
 from tests.solver.scale.shards import make_actors
 from tests.solver.scale.test_sharded import LAM, MU, NU, in_memory, on_disk
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 from objectstates.solver.scale import gpu_shard  # noqa: E402
-from objectstates.solver.scale.gpu_shard import GpuShard, mini_batches_of  # noqa: E402
+from objectstates.solver.scale.gpu_shard import (  # noqa: E402
+    GpuShard,
+    check_one_change,
+    mini_batches_of,
+)
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(
     not torch.cuda.is_available(), reason="there is no GPU here"))]  # fmt: skip
@@ -219,3 +224,10 @@ def test_reduced_rows_are_those_on_disk(corpus, tmp_path, monkeypatch, device, s
     (here, here_rounded), (there, there_rounded) = objectives
     assert here_rounded == pytest.approx(there_rounded, rel=1e-6)
     assert here < 1.15 * there  # not convex: another stationary point
+
+
+@pytest.mark.parametrize("kind", [{}, {"n_states": 2, "optional": True}], ids=str)
+def test_chains_are_refused(kind):
+    whole, _ = random_chain(np.random.default_rng(0), [6, 6], **kind)
+    with pytest.raises(SettingError, match="`device` must be cpu"):
+        check_one_change(whole.action.constraints, whole.state.constraints)

@@ -5,6 +5,7 @@ import pytest
 
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.constraints import action_constraints, state_constraints
+from objectstates.parallel.actors import LocalActors
 from objectstates.solver.cost import factorise, linear_classifier
 from objectstates.solver.frank_wolfe import Progress, minimise
 from objectstates.solver.held_out import held_out_scores
@@ -13,6 +14,7 @@ from objectstates.solver.problem import (
     JointProblem,
     classifier_scores,
     make_side,
+    merge_alike,
     one_hot,
     vertex,
 )
@@ -23,8 +25,10 @@ from objectstates.solver.scale.sharded import (
     ROUND_EVERY,
     ShardedProblem,
     divide,
+    part_of,
     step_sizes,
 )
+from tests.solver.problems import random_chain
 from tests.solver.problems import solve as solve_in_memory
 from tests.solver.scale.shards import make_actors
 
@@ -193,6 +197,67 @@ def test_labels_held_out_are_the_same(corpus, tmp_path):
             (weights, bias), linear_classifier(features, hot, residual, ridge), strict=True
         ):
             np.testing.assert_allclose(found, known, atol=1e-4)
+
+
+CHAINS = [
+    {"n_states": 3},
+    {"n_states": 3, "optional": True, "cycle": True},
+]
+
+
+def chain_on_disk(whole: JointProblem, features, folder, n_shards, solver):
+    """The problem of a chain in shards, and the shards' actors."""
+    sides = whole.action.constraints, whole.state.constraints
+    rows = [ArrayRows(x) for x in features]
+    ranges = divide(*sides, n_shards)
+    shards = [
+        Shard(
+            part_of(sides[0], rows[0], *clips), part_of(sides[1], rows[1], *clips),
+            folder / str(number), single=n_shards == 1 and solver == "block",
+            classes=whole.state.classes,
+        )
+        for number, clips in enumerate(ranges)
+    ]  # fmt: skip
+    actors = LocalActors(shards)
+    firsts = np.array([first for first, _ in ranges[1:]], np.int64)
+    problem = ShardedProblem(
+        actors, (shift_of(rows[0]), shift_of(rows[1])), nu=whole.nu, mu=1e-2, lam=1e-2,
+        row_cuts={"action": sides[0].offsets[firsts], "state": sides[1].offsets[firsts]},
+        classes=whole.state.classes,
+    )  # fmt: skip
+    return actors, problem
+
+
+@pytest.mark.parametrize("kind", CHAINS, ids=str)
+@pytest.mark.parametrize("solver", ["block", "full"])
+def test_chains_go_where_they_go_in_memory(tmp_path, kind, solver):
+    """With one shard step by step; with three to as low an objective, which never rises."""
+    whole, features = random_chain(np.random.default_rng(0), [9] * 8, **kind)
+    for passes in (5, 40):
+        expected, _ = solve_in_memory(whole, solver=solver, tol=1e-9, max_passes=passes, seed=3)
+        actors, problem = chain_on_disk(whole, features, tmp_path, 1, solver)
+        with actors:
+            found = minimise(problem, solver=solver, tol=1e-9, max_passes=passes, seed=3)
+        assert found.terms.total == pytest.approx(expected.terms.total, rel=1e-5)
+        assert found.gap == pytest.approx(expected.gap, rel=1e-3)
+    expected, _ = solve_in_memory(whole, solver=solver, tol=1e-2, max_passes=300)
+    actors, problem = chain_on_disk(whole, features, tmp_path, 3, solver)
+    trace: list[Progress] = []
+    with actors:
+        found = minimise(problem, solver=solver, tol=1e-2, max_passes=300, callback=trace.append)
+        kept = problem.kept_rounding()
+        scores = problem.learn("state", kept.state)
+        assert found.rounded_terms.total == pytest.approx(
+            whole.integer_terms(kept.action, kept.state).total, rel=1e-5
+        )
+    joint = [p.objective for p in trace if p.stage == "joint"]
+    assert (np.diff(joint) <= 1e-12).all()
+    assert found.terms.total < 1.3 * expected.terms.total
+    hot = merge_alike(one_hot(kept.state, 3), whole.state.classes)
+    known, residual = held_out_scores(whole.state, hot)
+    np.testing.assert_allclose(scores.scores, known[:, whole.state.classes], atol=1e-4)
+    weights = linear_classifier(features[1], hot, residual, 1e-2)[0]
+    np.testing.assert_allclose(scores.classifier()[0], weights[:, whole.state.classes], atol=1e-4)
 
 
 def test_moments_add_up_far_from_the_origin():

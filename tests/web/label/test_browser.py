@@ -137,6 +137,46 @@ def test_a_box_is_drawn_followed_kept_and_the_next_frame_shown(page: Opened):
     assert len(strip) == len(page.frames())
 
 
+def test_a_slip_of_the_hand_is_no_label(page: Opened):
+    before = page.at()
+    page.drag(true_box(*before))
+    (frame,) = eventually(page.frames, "the box is saved")
+    page.drag(true_box(*before))  # from its own corner to the opposite one
+    page.press("o")  # and what follows still has the box
+    assert page.boxes() == 1
+    assert page.frames() == [frame]
+
+
+def test_proposals_that_come_during_a_drag_do_not_end_it(page: Opened):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    page.at()
+    overlay = page.driver.find_element("id", "overlay")
+    told = {key: page.session.state()[key] for key in ("clips", "counts", "training", "finished")}
+    told["training"]["has_detector"] = True
+    assert page.session._publish is not None
+    with page.session._lock:  # the frame with its proposals is long in coming
+        page.session._publish("label.state", told)
+        eventually(lambda: page.driver.find_elements("css selector", ".toast"), "it is told")
+        chain = ActionChains(page.driver, duration=50).move_to_element(overlay).click_and_hold()
+        chain.move_by_offset(30, 30).perform()
+    clock.sleep(1)  # in which it comes
+    ActionChains(page.driver, duration=50).move_by_offset(30, 30).release().perform()
+    eventually(page.frames, "the box is saved", 20)
+
+
+def test_a_frame_without_a_box_is_skipped_but_not_accepted(page: Opened):
+    before = page.at()
+    assert "Drag a box around the drawer" in page.text("status")
+    assert not page.driver.find_element("id", "accept").is_enabled()
+    page.press(ENTER)
+    eventually(lambda: "no box yet" in page.text("status"), "the page says what to do")
+    assert page.at() == before
+    assert page.text("finish-note").startswith("Draw a box in 4 more frames")
+    page.press("n")
+    page.went_on(before)
+
+
 def test_everything_can_be_done_by_keyboard(page: Opened):
     before = page.at()
     page.press("b")

@@ -30,13 +30,21 @@ def test_what_is_written_is_read_again_and_can_be_trained_on(tmp_path: Path):
     file.put(frame(0.4, DRAWN), frame(0.8, FOLLOWED), frame(1.2))
     again = LabelsFile(tmp_path / "labels.json", "cup")
     assert again.frames == file.frames
-    assert again.counts() == {
+    assert again.counts(["v"]) == {
         "by_hand": 1, "drawn": 1, "boxes": 2, "frames": 3, "with_box": 2, "absent": 1, "clips": 1,
     }  # fmt: skip
     labels = read_labels(tmp_path / "labels.json")
     assert labels.object == "cup"
     shown = [(image.boxes.tolist(), round(float(p.mean()) / 5)) for image, p in labels.load()]
     assert shown == [([[4, 4, 20.5, 20]], 10), ([[6, 4, 22, 20]], 20), ([], 30)]
+
+
+def test_frames_of_removed_clips_wait_without_being_counted(tmp_path: Path):
+    file = LabelsFile(tmp_path / "labels.json", "cup")
+    file.put(frame(0.4, DRAWN), frame(0.4, DRAWN, clip="removed"))
+    assert file.counts(["v"])["frames"] == file.counts(["v"])["clips"] == 1
+    assert [each.clip for each in file.of_clips(["v"])] == ["v"]
+    assert len(LabelsFile(tmp_path / "labels.json", "cup").frames) == 2
 
 
 def test_a_frame_has_one_set_of_labels_and_can_lose_it(tmp_path: Path):

@@ -14,6 +14,7 @@ from objectstates.base.geometry import paired_iou
 from objectstates.detect import fewshot
 from objectstates.detect.fewshot import FewShotDetector
 from objectstates.detect.labels import read_labels
+from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, read_frames
 from objectstates.web.label.session import FIRST_TRAINING, LabelSession
 from tests.web.label.people import demo_clips, draw, eventually, true_box
@@ -93,6 +94,32 @@ def test_the_first_frame_is_there_at_once_and_frames_differ(session: LabelSessio
     assert {frame["clip"] for frame in seen[:3]} == {"drawer_06", "drawer_07", "drawer_08"}
     assert not session.state()["training"]["busy"]  # too few boxes to train on
     assert session.state()["counts"]["by_hand"] == FIRST_TRAINING - 1
+
+
+def test_frames_of_a_video_that_was_removed_are_neither_shown_nor_counted(session: LabelSession):
+    draw(session, 3)  # one of each clip
+    fewer = LabelSession(demo_clips(2), "drawer", session.folder)
+    try:
+        state = fewer.state()
+        assert {frame["clip"] for frame in state["frames"]} == {"drawer_06", "drawer_07"}
+        assert (state["counts"]["by_hand"], state["counts"]["clips"]) == (2, 2)
+        with pytest.raises(LabelError, match="2 frames have a box"):
+            fewer.finish()
+    finally:
+        fewer.close()
+
+
+def test_a_clip_that_cannot_be_read_is_named_and_never_proposed(tmp_path: Path):
+    broken = ClipSpan("broken", tmp_path / "broken.mp4")
+    broken.video.write_bytes(b"not a video")
+    session = LabelSession([broken, *demo_clips(1)], "drawer", tmp_path / "labels")
+    session.start()
+    try:
+        failed = eventually(lambda: session.state()["clips"][0].get("failed"), "it is opened")
+        assert "not a video" in failed
+        assert {frame["clip"] for frame in draw(session, 3)} == {"drawer_06"}
+    finally:
+        session.close()
 
 
 def test_each_box_is_on_disk_when_it_is_answered(session: LabelSession):

@@ -21,6 +21,10 @@ def test_training_tells_its_progress_the_detector_and_the_recall(tmp_path: Path)
     kinds = list(dict.fromkeys(answer["kind"] for answer in told))
     assert kinds == ["progress", "trained", "recall"]
     assert fewshot.load(out).object == "drawer"
+    train = [answer for answer in told if answer.get("stage") == "train"]
+    assert train[-1]["done"] == train[-1]["total"]
+    assert train[5]["done"] == 6  # of six images, all are read,
+    assert train[5]["done"] / train[5]["total"] < 0.2  # which is the small part of the work
     last = told[-1]
     assert last["recall"]["objects"] == 6
     assert last["recall"]["recall"] >= 0.5

@@ -48,8 +48,10 @@ def test_a_final_training_is_not_displaced(trainer: Trainer, heard: Heard, tmp_p
     final = Request(path, tmp_path / "final.npz", final=True)
     trainer.request(Request(path, tmp_path / "a.npz"))
     trainer.request(final)
+    assert trainer.final in ("waiting", "running")  # from the first moment
     trainer.request(Request(path, tmp_path / "b.npz"))
     eventually(lambda: heard.ended(final.out), "the final one is trained")
+    assert not trainer.final
 
 
 def test_a_process_that_dies_is_told_and_replaced(trainer: Trainer, heard: Heard, tmp_path: Path):

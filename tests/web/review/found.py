@@ -12,6 +12,7 @@ from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Corpus
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.estimator import JointDiscovery
+from tests.chains import chain_corpus, draw_chain
 from tests.web.films import SIZE, write_film
 
 STEP = 100  # milliseconds from frame to frame
@@ -49,4 +50,14 @@ def make_found(folder: Path, n_clips: int = 8) -> Path:
     workspace = Workspace(found)
     make_corpus(video, n_clips).save(workspace.corpus)
     workspace.fit(JointDiscovery())
+    return found
+
+
+def make_chain(folder: Path, n_clips: int = 6) -> Path:
+    """The folder FOUND of clips with two actions each."""
+    found = folder / "found"
+    workspace = Workspace(found)
+    video = draw_chain(folder / "chain.mp4", 3)
+    chain_corpus(2, n_clips, video).save(workspace.corpus)
+    workspace.fit(JointDiscovery(changes=2, verdict=False))
     return found

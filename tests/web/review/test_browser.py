@@ -19,7 +19,7 @@ import pytest
 from benchmarks.browser import REMEDY, browser, has_browser, requests, resize
 from objectstates.data.corrections import read_corrections
 from objectstates.data.result import Result
-from tests.web.review.found import make_found
+from tests.web.review.found import make_chain, make_found
 
 if not has_browser():
     pytest.skip(REMEDY, allow_module_level=True)
@@ -69,13 +69,13 @@ def eventually(condition: Callable[[], Any], what: str, seconds: float = 60.0) -
 
 
 class Page:
-    def __init__(self, driver: Any, address: str) -> None:
+    def __init__(self, driver: Any, address: str, first: str = "a") -> None:
         self.driver, self.origin = driver, "{0.scheme}://{0.netloc}".format(urlsplit(address))
         driver.get("about:blank")  # a page of an earlier server would ask for it
         driver.get_log("browser")
         requests(driver)
         driver.get(address)
-        eventually(lambda: self.text("clip-name") == "a", "the first clip is shown")
+        eventually(lambda: self.text("clip-name") == first, "the first clip is shown")
         self.settled()
 
     def js(self, script: str, *args: Any) -> Any:
@@ -83,6 +83,17 @@ class Page:
 
     def text(self, id: str) -> str:
         return str(self.js("document.getElementById(arguments[0]).textContent", id))
+
+    def rename(self, *names: str) -> None:
+        """Name state 1, the action and state 2 in the dialog."""
+        self.js("document.getElementById('names').click()")
+        for field, name in zip(("state_1", "action", "state_2"), names, strict=True):
+            place = self.driver.find_element(By.ID, f"name-{field}")
+            place.clear()
+            place.send_keys(name)
+        place.send_keys(Keys.ENTER)
+        eventually(lambda: names[1] in self.text("names"), "the names are shown")
+        eventually(lambda: not self.js("document.querySelector('dialog[open]')"), "it is closed")
 
     def settled(self) -> None:
         done = "document.getElementById('status').dataset.phase"
@@ -245,7 +256,15 @@ def test_names_are_text_and_nothing_is_wider_than_the_window(
             assert (
                 page.js("document.querySelectorAll('main img, #list img:not(.thumb)').length") == 0
             )
+            page.rename("closed", "turning the handle of the faucet", "open")
             assert page.js("document.documentElement.scrollWidth <= innerWidth")
+            ends = "id => document.getElementById(id).getBoundingClientRect().right <= innerWidth"
+            assert page.js(f"['names', 'finish', 'status'].every({ends})")
+            assert size[0] < 900 or page.js("document.querySelector('.bar').offsetHeight < 70")
+            page.press("?")
+            keys = "[...document.querySelectorAll('dialog[open] .keys kbd')]"
+            assert page.js(f"{keys}.length > 10 && {keys}.every(key => key.offsetWidth)")
+            page.press(Keys.ESCAPE)
             buttons = (
                 "[...document.querySelectorAll('button, input, select, textarea, [role=slider]')]"
             )
@@ -254,3 +273,23 @@ def test_names_are_text_and_nothing_is_wider_than_the_window(
             assert page.complaints() == []
         finally:
             resize(driver, 1280, 800)
+
+
+def test_the_actions_of_a_chain_have_a_lane_each(driver: Any, tmp_path: Path) -> None:
+    found = make_chain(tmp_path)
+    with running(found) as (address, _):
+        page = Page(driver, address, "clip 0")
+        assert page.js("document.querySelectorAll('.action-lane').length") == 2
+        page.drag(".action-lane:nth-of-type(3) .handle.end", 60)
+        (row,) = eventually(lambda: rows_of(found, "clip 0"), "the action is on disk")
+        assert (row[0], row[3]) == ("action", "2")
+        assert row[2] > 4.0
+        page.settled()
+        page.press("a", "]")  # the first action, and its end a frame later
+        eventually(lambda: len(rows_of(found, "clip 0")) == 2, "the other is on disk, too")
+        assert ("action", "1") in [(each[0], each[3]) for each in rows_of(found, "clip 0")]
+        page.settled()
+        page.click("#names")
+        assert page.js("document.querySelectorAll('#name-fields input').length") == 5
+        page.click("#names-cancel")
+        assert page.complaints() == []

@@ -20,7 +20,7 @@ from objectstates.discovery.estimator import JointDiscovery
 from objectstates.report.clip_view import ClipView
 from objectstates.web.review.clip_data import bare_result
 from objectstates.web.review.session import ReviewSession
-from tests.web.review.found import make_found
+from tests.web.review.found import make_chain, make_found
 
 
 @pytest.fixture(scope="module")
@@ -100,13 +100,15 @@ def test_what_changed_is_marked_with_what_it_was(session):
     assert row["changed_now"]
     assert row["changed"]
     assert row["before"] == row["found"] == before
-    assert 1.0 <= row["answer"]["time"] <= 2.0
+    assert 1.0 <= row["answer"]["times"][0] <= 2.0
     session.note("a", "looks odd")
     assert row_of(session, "a")["noted"]
     session.confirm("a")
     settled(session)
     row = row_of(session, "b")
-    assert row["before"] is None or 1.0 <= row["before"]["time"] <= 2.0  # by the last correction
+    assert (
+        row["before"] is None or 1.0 <= row["before"]["times"][0] <= 2.0
+    )  # by the last correction
     assert row["found"] == before
 
 
@@ -252,3 +254,34 @@ def test_what_is_shown_of_clips_without_an_answer_has_no_progress_either(found):
     bare = bare_result(corpus, known)
     assert bare.reached == ("",) * len(corpus)
     assert ClipView(bare, len(corpus) - 1, 0.0).progress is None
+
+
+def test_each_action_of_a_chain_is_corrected_by_its_number(tmp_path):
+    found = make_chain(tmp_path)
+    session = ReviewSession(found)
+    try:
+        state = settled(session)
+        assert list(state["names"]) == ["state_1", "action_1", "state_2", "action_2", "state_3"]
+        assert row_of(session, "clip 1")["answer"]["actions"] == [[1.6, 2.0], [3.6, 4.0]]
+        session.set_action("clip 1", 3.0, 3.4, 2)
+        session.confirm("clip 2")
+        session.set_tracklet("clip 3", 3, "3")
+        rows = read_corrections(found / "corrections.csv")
+        assert {(row.clip, row.kind, row.start, row.end, row.value) for row in rows} == {
+            ("clip 1", "action", 3.0, 3.4, "2"),
+            ("clip 2", "confirm", 1.6, 2.0, "1"),
+            ("clip 2", "confirm", 3.6, 4.0, "2"),
+            ("clip 3", "state", 4.0, 5.6, "3"),
+        }
+        settled(session)
+        answer = row_of(session, "clip 1")["answer"]
+        np.testing.assert_allclose(answer["actions"], [[1.6, 2.0], [3.0, 3.4]], atol=0.05)
+        session.set_action("clip 2", 1.2, 1.6, 1)
+        told = {(row["kind"], row["value"]) for row in session.clip("clip 2")["told"]}
+        assert told == {("action", "1"), ("confirm", "2")}, "the other stays confirmed"
+        with pytest.raises(CorrectionError, match="no action 3"):
+            session.set_action("clip 1", 3.0, 3.4, 3)
+        session.rename(LabelNames.of("closed,open,shut", "opening,closing"))
+        assert session.state()["names"]["action_2"] == "closing"
+    finally:
+        session.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from objectstates.base.errors import ObjectStatesError, SettingError, VideoError, WorkspaceError
+from objectstates.video.clip_list import ClipSpan
 from objectstates.web.studio.project import Job, Project
 from tests.web.films import write_film
 
@@ -43,6 +44,9 @@ def test_choices_are_there_after_a_restart(project: Project, elsewhere: Path) ->
 
 def test_a_discovery_that_was_killed_with_its_server_is_interrupted(project: Project) -> None:
     project.change({"job": Job("running", "x")})
+    again = Project(project.folder)
+    assert Project(project.folder).choices.job == Job("running", "x")  # it may still run elsewhere
+    again.recover()
     assert Project(project.folder).choices.job == Job("interrupted", "x")
 
 
@@ -55,14 +59,14 @@ def test_videos_of_the_same_name_and_folders_that_are_gone(
     clips, gone = project.clips()
     assert len({span.id for span in clips}) == 3
     assert gone == []
-    before = project.inputs()
+    before = project.inputs(clips)
     (elsewhere / "b.mp4").write_bytes(b"changed")
-    assert project.inputs() != before
+    assert project.inputs(clips) != before
     elsewhere.rename(elsewhere.with_name("moved"))
     clips, gone = project.clips()
     assert [span.id for span in clips] == ["a"]
     assert "else where" in gone[0]
-    project.remove_partial_uploads()
+    project.recover()
     assert [path.name for path in project.videos.iterdir()] == ["a.mp4"]
 
 
@@ -118,18 +122,21 @@ def test_names_that_cannot_be_used_change_nothing(project: Project, values) -> N
 def test_labels_belong_to_the_object(project: Project) -> None:
     project.change({"object": "../a cup"})
     assert project.labels.parent == project.folder / "labels"
-    assert (project.labelled_frames(), project.detector) == (0, None)
+    clips = [ClipSpan("a", Path("a.mp4")), ClipSpan("b", Path("b.mp4"))]
+    assert (project.labelled_frames(clips), project.detector) == (0, None)
     project.labels.mkdir(parents=True)
-    (project.labels / "labels.json").write_text('{"images": [1, 2, 3]}')
+    (project.labels / "labels.json").write_text(
+        '{"images": [{"clip": "a"}, {"clip": "a"}, {"clip": "removed"}]}'
+    )
     (project.labels / f"{project.labels.name}.npz").write_bytes(b"x")
-    assert project.labelled_frames() == 3
+    assert project.labelled_frames(clips) == 2  # one is of a video that was removed
     assert project.detector is not None
-    before = project.inputs()
+    before = project.inputs(clips)
     project.detector.write_bytes(b"another")
-    assert project.inputs() != before
+    assert project.inputs(clips) != before
     other = Project(project.folder)
     other.change({"object": "bowl"})
-    assert (other.labelled_frames(), other.detector) == (0, None)
+    assert (other.labelled_frames(clips), other.detector) == (0, None)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format_version": 9}', '{"format_version": 1}'])

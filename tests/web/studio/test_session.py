@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ import pytest
 from objectstates.app.workspace import Workspace
 from objectstates.base.errors import ObjectStatesError, VideoError, WorkspaceError
 from objectstates.data.label_names import LabelNames
+from objectstates.video.clip_list import ClipSpan, find_clips
 from objectstates.web.events import EventStream
-from objectstates.web.studio.project import Project
+from objectstates.web.studio.project import Job, Project
 from objectstates.web.studio.session import OFFERED, StudioSession
 from tests.web.studio.demo_clips import DEMO, QUICK, VIDEOS
 
@@ -101,6 +103,44 @@ def test_the_server_may_end_meanwhile(tmp_path: Path) -> None:
     session.discover()
     session.close()
     assert Project(tmp_path / "project").choices.job.state == "interrupted"
+
+
+def test_a_session_finds_the_discovery_of_a_killed_server_interrupted(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    project.change({"job": Job("running")})
+    StudioSession(project, EventStream(), SETTINGS).close()
+    assert Project(tmp_path / "project").choices.job.state == "interrupted"
+
+
+def test_a_folder_that_takes_long_to_search_keeps_nobody_waiting(
+    session: StudioSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "large"
+    folder.mkdir()
+    shutil.copy(VIDEOS[0], folder)
+    searching, go_on = threading.Event(), threading.Event()
+
+    def slowly(paths: Iterable[str | Path]) -> list[ClipSpan]:
+        paths = list(paths)
+        if folder in paths:
+            searching.set()
+            assert go_on.wait(60)
+        return find_clips(paths)
+
+    monkeypatch.setattr("objectstates.web.studio.project.find_clips", slowly)
+    added = threading.Thread(target=session.add_folder, args=(str(folder),))
+    added.start()
+    assert searching.wait(60)
+    try:
+        other = threading.Thread(target=session.choose, args=({"object": "drawer"},))
+        other.start()
+        other.join(20)
+        assert not other.is_alive()
+        assert session.state()["videos"] == []
+    finally:
+        go_on.set()
+        added.join(60)
+    assert len(session.state()["videos"]) == 1
 
 
 def test_only_what_was_added_to_the_page_can_be_removed(

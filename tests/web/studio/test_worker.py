@@ -25,7 +25,7 @@ def test_progress_is_thinned_but_the_end_of_a_stage_is_always_told() -> None:
     assert len(lines) < 50
     with monitor.stage("fit") as progress:
         progress(SimpleNamespace(stage="joint", restart=0, passes=3))
-    assert lines[-1] == {"stage": "fit", "text": "joint, run 1, pass 3"}
+    assert lines[-1] == {"stage": "fit", "text": "attempt 1, step 3"}
     with monitor.stage("report") as progress:
         progress(2, 2)
     assert lines[-1] == {"stage": "report", "done": 2, "total": 2}
@@ -33,9 +33,11 @@ def test_progress_is_thinned_but_the_end_of_a_stage_is_always_told() -> None:
 
 def test_clips_that_cannot_be_read_are_told() -> None:
     lines: list[Any] = []
-    report = Report(failed=(("a", "no video"),), problems=("b: damaged",))
+    failed = (("a", "no video"), ("c", "/videos/c.mp4: no video: copy it again"))
+    report = Report(failed=failed, problems=("b: damaged",))
     LineMonitor(lines.append).ingested([1, 2], report)  # type: ignore[arg-type]
-    assert lines == [{"clips": 2, "problems": ["a: no video", "b: damaged"]}]
+    told = ["a: no video", "c: no video: copy it again", "b: damaged"]
+    assert lines == [{"clips": 2, "problems": told}]
 
 
 def test_mistakes_of_the_user_are_a_line_and_exit_code_2(monkeypatch) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from objectstates.base.errors import BenchmarkError, ObjectStatesError
 from objectstates.evaluation import Evaluation
 from objectstates.evaluation.benchmark.manipulations import (
+    Manipulation,
     ManipulationFolder,
     find_manipulations,
     read_manipulation,
@@ -76,6 +77,7 @@ def run_benchmark(
     for folder in folders:
         try:
             manipulation = read_manipulation(folder)
+            _check_single(manipulation)
             stages = Stages(manipulation, Path(out), settings, progress or (lambda *_: None))
             done.detectors[folder.name] = stages.detector_row()
         except ObjectStatesError as problem:
@@ -91,6 +93,16 @@ def run_benchmark(
         reasons = dict.fromkeys(f"{name}: {why}" for (name, _), why in done.failures.items())
         raise BenchmarkError(f"nothing could be computed; {'; '.join(reasons)}")
     return done
+
+
+def _check_single(manipulation: Manipulation) -> None:
+    """The methods of the paper's tables find one action."""
+    for clip, truth in manipulation.truth.items():
+        if len(truth.actions) > 1:
+            raise BenchmarkError(
+                f"{clip} has a chain of {len(truth.actions)} actions, and this benchmark compares "
+                "methods for a single one: use `python -m benchmarks.chains`"
+            )
 
 
 def _select_folders(

@@ -156,7 +156,10 @@ class Stages:
     def corpus(self) -> Corpus:
         """The test clips with labels from the truth; also saved as a folder."""
         name = self._clips.name
-        settings = pipeline.IngestSettings(detector=self._detector, object_name=name)
+        changes = max(len(known.actions) for known in self._clips.truth.values())
+        settings = pipeline.IngestSettings(
+            detector=self._detector, object_name=name, changes=changes
+        )
         path = self._out / "corpora" / name
         key_file = path.with_name(f"{path.name}.json")
         key = digest(

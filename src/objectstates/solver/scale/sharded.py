@@ -40,7 +40,7 @@ from objectstates.parallel.actors import Actors
 from objectstates.solver.block_steps import exact_step
 from objectstates.solver.frank_wolfe import Evaluation, Learned, Rounding
 from objectstates.solver.oracle import Constraints, Floats, Ints, Labels
-from objectstates.solver.problem import Scales, Terms
+from objectstates.solver.problem import Scales, Terms, repeat_alike
 from objectstates.solver.scale.moments import FeatureRows, Moments, Reduction, Whitening
 from objectstates.solver.scale.shard_messages import (
     FactorSums,
@@ -62,6 +62,7 @@ class ShardedProblem:
     nu, mu, lam : weights of the coupling, and ridges of states and action.
     reduce : number of principal directions to reduce each side to (``moments.Reduction``).
     row_cuts : per side, (S - 1,) first rows of all shards but the first.
+    classes : (K,) which states look alike, as in ``problem.Side``; the shards know them too.
     """
 
     def __init__(
@@ -74,8 +75,9 @@ class ShardedProblem:
         lam: float,
         reduce: int | None = None,
         row_cuts: dict[SideName, Ints] | None = None,
+        classes: Ints | None = None,
     ) -> None:
-        self.shards = shards
+        self.shards, self._classes = shards, classes
         self._row_cuts = row_cuts or {}
         self._evaluated: tuple[Evaluation, Terms] | None = None
         moments: list[tuple[Moments, Moments]] = self._all("measure", *shifts)
@@ -156,7 +158,7 @@ class ShardedProblem:
 
         def classifiers() -> dict[SideName, tuple[Floats, Floats]]:
             sides = zip(self.whitenings.items(), sums, strict=True)
-            return {name: of.classifier(own) for (name, of), own in sides if of.n_rows}
+            return {name: self._classifier(name, own) for (name, of), own in sides if of.n_rows}
 
         return Rounding(columns[0], columns[1], columns[2], columns[3], classifiers)
 
@@ -170,16 +172,23 @@ class ShardedProblem:
         sums = self.factor_sums(side, labels)
         parts = [(side, part, sums) for part in self._split(side, labels)]
         scores = np.concatenate(self.shards.call("held_out_scores", parts))
-        return Learned(scores, lambda: self.whitenings[side].classifier(sums))
+        return Learned(scores, lambda: self._classifier(side, sums))
 
     def reductions(self) -> dict[SideName, Reduction]:
         """What was lost when the features of each side that has rows were reduced."""
         return {name: of.reduction for name, of in self.whitenings.items() if of.n_rows}
 
     def factor_sums(self, side: SideName, labels: Labels) -> Floats:
-        """F'Y (K, 1 + d) of integer labels of one side."""
+        """F'Y (C, 1 + d) of integer labels of one side."""
         parts = [(side, part) for part in self._split(side, labels)]
         return np.asarray(np.sum(self.shards.call("factor_sums", parts), axis=0))
+
+    def _classifier(self, side: SideName, sums: Floats) -> tuple[Floats, Floats]:
+        """(W, b), (d, K) and (K,), of F'Y (C, 1 + d)."""
+        weights, bias = self.whitenings[side].classifier(sums)
+        if side == "action" or self._classes is None:
+            return weights, bias
+        return repeat_alike(weights, self._classes), repeat_alike(bias, self._classes)
 
     def _all(self, method: str, *given: Any) -> list[Any]:
         return self.shards.call(method, [given] * len(self.shards))

@@ -48,6 +48,11 @@ export function sentence(text) {
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
+/** "1 clip", "2 clips"; nouns with another plural name it. */
+export function count(n, word, plural = `${word}s`) {
+  return `${n} ${n === 1 ? word : plural}`;
+}
+
 // --- events ---------------------------------------------------------------------------------------
 
 const listeners = new Map();
@@ -195,9 +200,14 @@ const SIGNS = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: 
 
 function showKeys(known) {
   const list = element("dl", { class: "keys" });
+  const rows = new Map(); // keys that do the same share a row
   for (const [name, { does }] of known) {
-    const parts = name.split("+").map((part) => SIGNS[part] || part);
-    list.append(element("dt", {}, element("kbd", {}, parts.join(" "))), element("dd", {}, does));
+    const sign = name.split("+").map((part) => SIGNS[part] || part).join(" ");
+    if (!rows.has(does)) {
+      rows.set(does, element("dt", {}));
+      list.append(rows.get(does), element("dd", {}, does));
+    }
+    rows.get(does).append(element("kbd", {}, sign), " ");
   }
   const dialog = element("dialog", { "aria-label": "Keys" }, element("h2", {}, "Keys"), list,
     element("div", { class: "row end" }, element("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Close")));

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +82,14 @@ class FrameChoice:
             with self._lock:
                 self._extents[clip] = found
         return found
+
+    def probe(self, stopped: Callable[[], bool]) -> None:
+        """Open all clips, until ``stopped``, so that `failed` names those that cannot be read."""
+        for clip in self._clips:
+            if stopped():
+                return
+            with suppress(VideoError):
+                self.extent(clip)
 
     def prepare(self, stopped: Callable[[], bool]) -> None:
         """Compute the looks of all clips, until ``stopped``."""

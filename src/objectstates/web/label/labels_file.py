@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -119,17 +119,22 @@ class LabelsFile:
     def remove(self, *keys: Key) -> None:
         self._replace({key: frame for key, frame in self.frames.items() if key not in keys})
 
-    def counts(self) -> dict[str, int]:
-        """Numbers of boxes by hand and of all boxes, of frames, of those without the object."""
-        boxes = [box for frame in self.frames.values() for box in frame.boxes]
+    def of_clips(self, clips: Container[str]) -> list[LabelledFrame]:
+        """The frames of some clips: those of videos that were removed wait in the file."""
+        return [frame for frame in self.frames.values() if frame.clip in clips]
+
+    def counts(self, clips: Container[str]) -> dict[str, int]:
+        """Of some clips: boxes by hand and all boxes, frames, those without the object."""
+        frames = self.of_clips(clips)
+        boxes = [box for frame in frames for box in frame.boxes]
         return {
             "by_hand": sum(box.how != "followed" for box in boxes),
             "drawn": sum(box.how == "drawn" for box in boxes),
             "boxes": len(boxes),
-            "frames": len(self.frames),
-            "with_box": sum(bool(frame.boxes) for frame in self.frames.values()),
-            "absent": sum(not frame.boxes for frame in self.frames.values()),
-            "clips": len({clip for clip, _ in self.frames}),
+            "frames": len(frames),
+            "with_box": sum(bool(frame.boxes) for frame in frames),
+            "absent": sum(not frame.boxes for frame in frames),
+            "clips": len({frame.clip for frame in frames}),
         }
 
     def _replace(self, frames: dict[Key, LabelledFrame]) -> None:

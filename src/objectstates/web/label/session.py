@@ -6,9 +6,7 @@ disk before the method returns; a new session in the same folder goes on where t
 
 from __future__ import annotations
 
-import json
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,13 +17,13 @@ import numpy as np
 
 from objectstates.base.cache import content_digest
 from objectstates.base.errors import DetectorError, LabelError, ObjectStatesError, VideoError
-from objectstates.base.storage import make_folder, write_atomically
+from objectstates.base.storage import make_folder
 from objectstates.detect import fewshot
 from objectstates.detect.fewshot_training import MIN_IMAGES
 from objectstates.export.names import safe_name
 from objectstates.video.clip_list import ClipSpan
-from objectstates.video.frames_at import frames_at
 from objectstates.video.reader import Frame
+from objectstates.web.label.decoded_frames import DecodedFrames
 from objectstates.web.label.following import follow
 from objectstates.web.label.frame_choice import FrameChoice
 from objectstates.web.label.labels_file import (
@@ -38,12 +36,11 @@ from objectstates.web.label.labels_file import (
     video_reference,
 )
 from objectstates.web.label.trainer import Request, Trainer
+from objectstates.web.label.training_record import TrainingRecord
 
 FIRST_TRAINING = 5  # boxes by hand, before which proposals would be guesses
 LEAST_SCORE = 0.15  # of a proposal: below, it is more in the way than of use
 ENOUGH_RECALL = 0.9  # with which the page suggests to finish
-RECALL_POINTS = 200  # kept of the curve
-_KEPT_FRAMES = 16  # decoded, for the detector
 
 Publish = Callable[[str, Mapping[str, Any]], None]
 
@@ -93,10 +90,10 @@ class LabelSession:
         self._labels = LabelsFile(self.folder / "labels.json", name)
         self._choice = FrameChoice(clips)
         self._skipped: set[tuple[str, int]] = set()
-        self._images: OrderedDict[tuple[str, int], Frame] = OrderedDict()
+        self._images = DecodedFrames()
         self._followed: Followed | None = None
         self._follow_number = 0
-        self._training = _TrainingRecord(self.folder / "training.json")
+        self._training = TrainingRecord(self.folder / "training.json")
         self._detector = self._load_detector()
         self._progress: dict[str, Any] | None = None
         self._problem = ""
@@ -134,25 +131,29 @@ class LabelSession:
     def state(self) -> dict[str, Any]:
         """All that the page shows, apart from the frame."""
         with self._lock:
-            failed = self._choice.failed
             return {
                 "object": self.object_name,
                 "folder": str(self.folder),
-                "clips": [
-                    {"id": clip, **({"failed": failed[clip]} if clip in failed else {})}
-                    for clip in self._clips
-                ],
-                "frames": [frame.to_json() for frame in self._labels.frames.values()],
-                "counts": self._labels.counts(),
+                "clips": self._clips_state(),
+                "frames": [frame.to_json() for frame in self._labels.of_clips(self._clips)],
+                "counts": self._labels.counts(self._clips),
                 "first_training": FIRST_TRAINING,
                 "enough_recall": ENOUGH_RECALL,
                 "training": self._training_state(),
                 "finished": self._finished_state(),
             }
 
+    def _clips_state(self) -> list[dict[str, str]]:
+        failed = self._choice.failed
+        return [
+            {"id": clip, **({"failed": failed[clip]} if clip in failed else {})}
+            for clip in self._clips
+        ]
+
     def _training_state(self) -> dict[str, Any]:
         return {
             "busy": self._trainer.busy,
+            "final": self._trainer.final,
             "progress": self._progress,
             "has_detector": self._detector is not None,
             "recalls": self._training.recalls,
@@ -220,20 +221,7 @@ class LabelSession:
 
     def _image(self, clip: str, time: float) -> Frame:
         """The decoded frame, at its own time; raise for a clip or a time that is not there."""
-        span = self._known(clip)
-        extent = self._choice.extent(clip)
-        if not extent.start - 0.001 <= time <= extent.end + 0.001:
-            raise LabelError(
-                f"clip {clip!r} has no frame at {time:g} s: it lasts from {extent.start:g} to "
-                f"{extent.end:g} s"
-            )
-        key = frame_key(clip, time)
-        if key not in self._images:
-            _, frame = next(frames_at(span.video, [time], tolerance=1.0))
-            self._images[key] = self._images[frame_key(clip, frame.time)] = frame
-            while len(self._images) > _KEPT_FRAMES:
-                self._images.popitem(last=False)
-        return self._images[key]
+        return self._images.at(self._known(clip), self._choice.extent(clip), time)
 
     def _proposals(self, frame: Frame) -> list[dict[str, Any]]:
         if self._detector is None:
@@ -332,7 +320,7 @@ class LabelSession:
     def finish(self) -> None:
         """Train the detector that the user keeps, in the background."""
         with self._lock:
-            counts = self._labels.counts()
+            counts = self._labels.counts(self._clips)
             if counts["with_box"] < MIN_IMAGES:
                 raise LabelError(
                     f"{counts['with_box']} frames have a box: label at least {MIN_IMAGES}, better "
@@ -348,7 +336,7 @@ class LabelSession:
         self._tell()
 
     def _train(self) -> None:
-        counts = self._labels.counts()
+        counts = self._labels.counts(self._clips)
         if counts["by_hand"] >= FIRST_TRAINING and counts["with_box"] >= MIN_IMAGES:
             self._trainer.request(Request(self._labels.path, self.folder / "proposals.npz"))
 
@@ -394,6 +382,8 @@ class LabelSession:
         return None
 
     def _prepare(self) -> None:
+        self._choice.probe(self._stopped.is_set)
+        self._tell()  # which clips cannot be read
         try:
             self._choice.prepare(self._stopped.is_set)
         except ObjectStatesError as problem:
@@ -403,27 +393,11 @@ class LabelSession:
 
     def _tell(self, kind: str = "label.state") -> None:
         with self._lock:
-            data = {"training": self._training_state(), "finished": self._finished_state()}
-            data["counts"] = self._labels.counts()
+            data = {
+                "clips": self._clips_state(),
+                "counts": self._labels.counts(self._clips),
+                "training": self._training_state(),
+                "finished": self._finished_state(),
+            }
         if self._publish is not None:
             self._publish(kind, data)
-
-
-class _TrainingRecord:
-    """The recalls so far and what the kept detector was trained on, in a JSON file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.recalls: list[dict[str, Any]] = []
-        self.final: dict[str, Any] | None = None
-        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            content = json.loads(path.read_text(encoding="utf-8"))
-            self.recalls, self.final = list(content["recalls"]), content["final"]
-
-    def add(self, facts: dict[str, Any], *, final: bool) -> None:
-        if final:
-            self.final = facts
-        self.recalls = [*self.recalls, facts][-RECALL_POINTS:]
-        write_atomically(
-            self.path, json.dumps({"recalls": self.recalls, "final": self.final}, indent=1) + "\n"
-        )

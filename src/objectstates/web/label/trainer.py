@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from objectstates.base.cache import content_digest
 from objectstates.web.child_process import start_child
@@ -49,6 +49,14 @@ class Trainer:
     def busy(self) -> bool:
         with self._lock:
             return self._running is not None or self._waiting is not None
+
+    @property
+    def final(self) -> Literal["", "waiting", "running"]:
+        """Whether the detector that the user keeps waits for another training, or is trained."""
+        with self._lock:
+            if self._running is not None and self._running.final:
+                return "running"
+            return "waiting" if self._waiting is not None and self._waiting.final else ""
 
     def request(self, request: Request) -> None:
         """Train as soon as possible; a final training is not displaced by another."""

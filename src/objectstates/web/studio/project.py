@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -116,8 +116,6 @@ class Project:
             self.save(self.choices)
         self.choices = self._read()
         self.videos.mkdir(exist_ok=True)
-        if self.choices.job.state == "running":  # the server was killed, and with it the discovery
-            self.save(replace(self.choices, job=replace(self.choices.job, state="interrupted")))
 
     @property
     def labels(self) -> Path:
@@ -130,16 +128,23 @@ class Project:
         place = self.labels / f"{self.labels.name}.npz"
         return place if place.is_file() else None
 
-    def labelled_frames(self) -> int:
-        """How many frames have labels of the object."""
+    def labelled_frames(self, clips: Sequence[ClipSpan]) -> int:
+        """How many frames of the clips have labels of the object."""
+        known = {span.id for span in clips}
         try:
             labels = json.loads((self.labels / "labels.json").read_text(encoding="utf-8"))
-            return len(labels["images"])
+            return sum(image["clip"] in known for image in labels["images"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return 0
 
-    def remove_partial_uploads(self) -> None:
-        """Remove what a server that was killed had received of a video."""
+    def recover(self) -> None:
+        """Put in order what a server left that was killed; only for the one that has the lock.
+
+        A discovery died with its server. What had been received of a video is removed.
+        """
+        job = self.choices.job
+        if job.state == "running":
+            self.change({"job": replace(job, state="interrupted")})
         for path in self.videos.glob(f".*{PARTIAL}"):
             remove(path)
 
@@ -168,6 +173,12 @@ class Project:
 
     def add_folder(self, text: str) -> int:
         """Use the videos of another folder; returns how many clips it has."""
+        folder, count = self.inspect_folder(text)
+        self.use_folder(folder)
+        return count
+
+    def inspect_folder(self, text: str) -> tuple[Path, int]:
+        """The folder that a user named, and how many clips it has; searches it, changes nothing."""
         folder = Path(os.path.expanduser(text.strip().strip("'\"")))
         if not text.strip() or not folder.is_absolute():
             raise VideoError("give the whole path of the folder, such as /home/me/videos")
@@ -177,10 +188,12 @@ class Project:
             )
         if self.folder == folder.resolve() or self.folder in folder.resolve().parents:
             raise VideoError(f"{folder} is in the project itself; choose another folder")
-        count = len(self._videos_of(folder))
+        return folder, len(self._videos_of(folder))
+
+    def use_folder(self, folder: Path) -> None:
+        """Add a folder that was inspected."""
         if str(folder) not in self.choices.folders:
             self.change({"folders": (*self.choices.folders, str(folder))})
-        return count
 
     def remove_folder(self, text: str) -> None:
         """Stop using the videos of another folder; the folder itself is not touched."""
@@ -205,9 +218,8 @@ class Project:
             return found
         return [video for video in found if self.folder not in video.resolve().parents]
 
-    def inputs(self) -> str:
-        """A digest of what a discovery depends on."""
-        clips, _ = self.clips()
+    def inputs(self, clips: Sequence[ClipSpan]) -> str:
+        """A digest of what a discovery of the clips depends on."""
         choices, detector = self.choices, self.detector
         return digest(
             [[str(span.video), *_stamp(span.video)] for span in clips],

@@ -66,16 +66,16 @@ class StudioSession:
         self._exporting = threading.Lock()
         self._closed = False
         self._found_lock, self._holds_found = ExitStack(), False
-        project.remove_partial_uploads()
+        project.recover()
 
     # --- what the page shows ----------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """All that the page shows."""
+        clips, gone = self._read_clips()
         with self._lock:
             choices, job = self.project.choices, self.project.choices.job
             reviewed = self._reviewed_names()
-            clips, gone = self._read_clips()
             detector = self.project.detector
             result = None if self._discovery.running else self._result()
             return {
@@ -85,31 +85,30 @@ class StudioSession:
                 "folders": list(choices.folders),
                 "gone": gone,
                 "videos": self._shelf.describe(clips, self.project.videos),
-                "drawn": self.project.labelled_frames(),
+                "drawn": self.project.labelled_frames(clips),
                 "detector": detector is not None,
                 "detector_file": str(detector or ""),
                 "job": {"state": job.state, "error": job.error},
                 "progress": asdict(self._discovery.progress) if self._discovery.running else None,
                 "problems": list(self._discovery.progress.problems),
                 "found": None if result is None else self._describe(result),
-                "outdated": result is not None and job.inputs != self.project.inputs(),
+                "outdated": result is not None and job.inputs != self.project.inputs(clips),
                 "exports": self._exports(),
             }
 
     def video(self, clip: str) -> Path | None:
         """The video of one of the project's clips."""
-        with self._lock:
-            if clip not in self._clips:
-                self._read_clips()
-            span = self._clips.get(clip)
-            return None if span is None else span.video
+        span = self._clips.get(clip)
+        if span is None:
+            span = next((each for each in self.clips() if each.id == clip), None)
+        return None if span is None else span.video
 
     def clips(self) -> list[ClipSpan]:
         """The project's clips."""
-        with self._lock:
-            return self._read_clips()[0]
+        return self._read_clips()[0]
 
     def _read_clips(self) -> tuple[list[ClipSpan], list[str]]:
+        """The clips, and folders that are gone. Not under the lock: a large folder takes long."""
         clips, gone = self.project.clips()
         self._clips = {span.id: span for span in clips}
         return clips, gone
@@ -136,7 +135,7 @@ class StudioSession:
             "why": "" if verdict is None else verdict.why,
             "remedy": "" if verdict is None else verdict.remedy,
             "advice": describe_verdict(result)["advice"],
-            "corrected": sum(map(bool, result.corrected)),
+            "corrected": len({row.clip for row in result.corrections}),
             "unwritten": self._unwritten(result),
             "report": (self.project.found / "report.html").is_file(),
             "folder": str(self.project.found),
@@ -191,8 +190,10 @@ class StudioSession:
         self._changed()
 
     def add_folder(self, path: str) -> int:
+        """Use the videos of a folder; returns how many clips it has."""
+        folder, count = self.project.inspect_folder(path)  # takes long if it is large
         with self._lock:
-            count = self.project.add_folder(path)
+            self.project.use_folder(folder)
         self._changed()
         return count
 
@@ -217,12 +218,12 @@ class StudioSession:
 
     def discover(self) -> None:
         """Start the discovery with the present choices; it continues from what is there."""
+        clips = self.clips()
         with self._lock:
             self._idle()
             if self.finishing():
                 raise WorkspaceError("the corrected result is being written: wait a moment")
             choices, detector = self.project.choices, self.project.detector
-            clips = self.clips()
             if len(clips) < FEWEST_CLIPS:
                 raise VideoError(
                     "add at least two videos of the same manipulation; a dozen is good"
@@ -244,7 +245,7 @@ class StudioSession:
                 "action": names.action,
             }
             self.hold_found()
-            job = Job("running", self.project.inputs())
+            job = Job("running", self.project.inputs(clips))
             self._discovery.start(task)
             self.project.change({"job": job})  # its end waits for the lock
         self._changed()

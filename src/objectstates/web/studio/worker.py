@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import PurePath
 from typing import IO, Any
 
 from objectstates.app.discover import Monitor, discover
@@ -47,7 +48,7 @@ class LineMonitor(Monitor):
         yield progress
 
     def ingested(self, corpus: Corpus, report: Report) -> None:
-        problems = [f"{clip}: {reason}" for clip, reason in report.failed]
+        problems = [_problem(clip, reason) for clip, reason in report.failed]
         self._write({"clips": len(corpus), "problems": [*problems, *report.problems][:50]})
 
     def finished(self, result: Result, reused: Mapping[str, bool]) -> None:  # noqa: ARG002
@@ -60,9 +61,15 @@ def _facts(stage: str, values: tuple[Any, ...]) -> dict[str, Any]:
         return {"done": found.clips_done, "total": found.clips, "frames": found.frames}
     if stage == "fit":
         (found,) = values
-        return {"text": f"{found.stage}, run {found.restart + 1}, pass {found.passes}"}
+        return {"text": f"attempt {found.restart + 1}, step {found.passes}"}
     done, total = values
     return {"done": done, "total": total}
+
+
+def _problem(clip: str, reason: str) -> str:
+    """A reason often begins with the path of the video, which the clip's name tells already."""
+    path, _, rest = reason.partition(": ")
+    return f"{clip}: {rest if rest and PurePath(path).stem == clip else reason}"
 
 
 def run(task: Mapping[str, Any], write: Callable[[Mapping[str, Any]], None]) -> int:

@@ -87,12 +87,14 @@ export class BoxEditor {
     this.overlay.focus({ preventScroll: true });
     this.overlay.setPointerCapture(event.pointerId);
     const from = this.#point(event);
+    const before = { boxes: [...this.boxes], chosen: this.chosen };
     const { corner, number, proposal } = event.target.dataset;
     if (corner) this.drag = { kind: "resize", corner: corner.split(" "), from, start: [...this.boxes[this.chosen].box] };
     else if (number !== undefined) {
       this.chosen = Number(number);
       this.drag = { kind: "move", from, start: [...this.boxes[this.chosen].box] };
     } else this.drag = { kind: "draw", from, proposal };
+    this.drag.before = before;
     this.draw();
   }
 
@@ -115,13 +117,16 @@ export class BoxEditor {
   }
 
   #up() {
-    const { made, proposal } = this.drag || {};
+    const { made, proposal, before } = this.drag || {};
     const drawn = made && this.drag.kind === "draw";
     this.drag = null;
     if (!made) return proposal === undefined ? this.draw() : this.adopt(Number(proposal));
     const [x1, y1, x2, y2] = this.boxes[this.chosen].box;
-    if (x2 - x1 < LEAST || y2 - y1 < LEAST) this.boxes.splice(this.chosen, 1);
-    this.chosen = Math.min(this.chosen, this.boxes.length - 1);
+    if (x2 - x1 < LEAST || y2 - y1 < LEAST) { // a slip: "not visible" and deleting have buttons
+      this.boxes = before.boxes;
+      this.chosen = before.chosen;
+      return this.draw();
+    }
     this.draw();
     this.changed(this.boxes, { drawn });
   }

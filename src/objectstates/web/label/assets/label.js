@@ -1,10 +1,11 @@
 // The page of objectstates label: a frame after another, boxes, and what follows from them.
 
-import { api, attempt, element, listen, shortcuts, toast } from "/assets/common.js";
+import { api, attempt, count, element, listen, shortcuts, toast } from "/assets/common.js";
 import { BoxEditor, boxPicture } from "./boxes.js";
 import { showProgress } from "./progress.js";
 
 const $ = (id) => document.getElementById(id);
+const SHOWN = 28; // labelled frames, at first
 const seconds = (time) => `${time.toFixed(2)} s`;
 const picture = (clip, time, side) => `frame?${new URLSearchParams({ clip, time, side })}`;
 
@@ -13,6 +14,7 @@ let frame = null; // the frame that is shown
 let visited = []; // clip and time of earlier frames
 let saving = Promise.resolve();
 let timer = 0;
+let wholeStrip = false; // whether all labelled frames are shown
 let followed = null; // boxes that wait for a nod
 
 const editor = new BoxEditor($("overlay"), changed);
@@ -41,7 +43,15 @@ async function show(found, { remember = true } = {}) {
   range.value = found.time;
   range.setAttribute("aria-valuetext", seconds(found.time));
   describe();
+  hint();
   showStrip();
+}
+
+/** What to do with a frame that has no labels yet. */
+function hint() {
+  if (frame.labelled) status("");
+  else if (editor.proposals.length) status("The detector proposes a box: accept it, or drag another one.");
+  else status(`Drag a box around the ${state.object}, from corner to corner.`);
 }
 
 function describe() {
@@ -56,10 +66,16 @@ function describe() {
   image.alt = frame ? `Frame of ${frame.clip} at ${seconds(frame.time)}` : "";
   $("overlay").setAttribute("aria-label", frame ? `${image.alt}: ${has ? `${has} box${has > 1 ? "es" : ""}` : proposed ? "a proposed box" : "no box"}` : "no frame");
   $("accept").firstChild.textContent = followed?.frames.length ? "Keep and go on " : proposed ? "Accept the proposal " : "Next frame ";
+  $("accept").disabled = !nextStep();
   $("follow").disabled = !has;
   $("delete").disabled = !has && !(frame?.labelled);
   $("previous").disabled = !visited.length;
   $("absent").disabled = !frame;
+}
+
+/** Whether there is anything to accept or to go on from; a frame without labels is skipped instead. */
+function nextStep() {
+  return Boolean(frame && (frame.labelled || editor.boxes.length || editor.proposals.length));
 }
 
 function status(text) {
@@ -71,7 +87,6 @@ async function goNext({ skip = false } = {}) {
   const body = skip && frame && !frame.labelled ? { clip: frame.clip, time: frame.time } : {};
   const { frame: found } = await api("POST", "api/next", body);
   await show(found);
-  if (found) status(`${found.clip} at ${seconds(found.time)}${found.proposals.length ? ": the detector proposes a box" : ""}`);
 }
 
 async function open(clip, time) {
@@ -132,6 +147,7 @@ async function refresh() {
 // --- actions --------------------------------------------------------------------------------------
 
 const accept = () => attempt(async () => {
+  if (!nextStep()) return status("There is no box yet: draw one, or say that the object is not visible, or skip the frame.");
   if (followed?.frames.length) {
     await keepFollowed();
   } else if (frame && !editor.boxes.length && editor.proposals.length) {
@@ -171,7 +187,7 @@ function showFollowed(found) {
   const { frames } = found;
   followed = { ...found, first: frames[0]?.time ?? 0, last: frames.at(-1)?.time ?? 0 };
   $("followed").hidden = frames.length === 0;
-  status(frames.length ? `Followed to ${frames.length} frames: see whether the boxes fit.` : "The box could not be followed here.");
+  status(frames.length ? `Followed to ${count(frames.length, "frame")}: see whether ${frames.length === 1 ? "the box fits" : "the boxes fit"}.` : "The box could not be followed here.");
   if (!frames.length) followed = null;
   else {
     delete $("followed-film").dataset.placed;
@@ -195,7 +211,7 @@ function drawFollowed() {
   film.replaceChildren(...made);
   if (!film.dataset.placed) film.scrollLeft = origin.offsetLeft - film.offsetLeft - (film.clientWidth - origin.offsetWidth) / 2;
   film.dataset.placed = "yes";
-  $("keep").textContent = kept === followed.frames.length ? `Keep all ${kept}` : `Keep ${kept}`;
+  $("keep").textContent = kept === followed.frames.length && kept > 1 ? `Keep all ${kept}` : `Keep ${kept}`;
   $("keep").disabled = kept === 0;
 }
 
@@ -214,7 +230,7 @@ async function keepFollowed() {
   const { accepted, state: found } = await api("POST", "api/accept", { id, first, last });
   state = found;
   showAll();
-  status(`Kept ${accepted} frames.`);
+  status(`Kept ${count(accepted, "frame")}.`);
 }
 
 function dropFollowed() {
@@ -235,14 +251,15 @@ function thumbnail({ clip, time, width, height, boxes }, properties) {
 function showStrip() {
   const frames = state?.frames || [];
   $("strip-empty").hidden = frames.length > 0;
-  const known = new Set(state.clips.map(({ id }) => id));
-  const shown = frames.filter(({ clip }) => known.has(clip)).slice(-120).reverse();
+  const shown = frames.slice(wholeStrip ? 0 : -SHOWN).reverse();
+  $("strip-more").hidden = frames.length <= SHOWN;
+  $("strip-more").textContent = wholeStrip ? "Show the last ones" : `Show all ${frames.length}`;
   $("strip").replaceChildren(...shown.map((each) => {
     const is = frame && each.clip === frame.clip && Math.abs(each.time - frame.time) < 0.002;
     const what = each.boxes.length ? (each.by_hand ? "" : ", followed") : ", not visible";
-    const made = thumbnail(each, { "aria-current": String(is), "aria-label": `${each.clip} at ${seconds(each.time)}${what}`, onclick: () => attempt(() => open(each.clip, each.time)) });
-    made.lastChild.textContent = `${each.clip} ${seconds(each.time)}${what}`;
-    made.title = made.lastChild.textContent;
+    const text = `${each.clip} at ${seconds(each.time)}${what}`;
+    const made = thumbnail(each, { "aria-current": String(is), "aria-label": text, title: text, onclick: () => attempt(() => open(each.clip, each.time)) });
+    made.lastChild.textContent = `${seconds(each.time)} ${each.boxes.length ? "" : "not visible "}${each.clip}`; // its end may be cut
     return made;
   }));
 }
@@ -250,13 +267,18 @@ function showStrip() {
 function showAll() {
   document.title = `Label ${state.object} · objectstates`;
   $("title").textContent = `Draw a box around the ${state.object}`;
-  const select = $("clip");
-  if (select.options.length !== state.clips.length) {
-    select.replaceChildren(...state.clips.map(({ id }) => element("option", { value: id }, id)));
-    if (frame) select.value = frame.clip;
-  }
+  showClips();
   showProgress(state);
   showStrip();
+}
+
+function showClips() {
+  const select = $("clip");
+  const key = JSON.stringify(state.clips);
+  if (select.dataset.key === key) return;
+  select.dataset.key = key;
+  select.replaceChildren(...state.clips.map(({ id, failed }) => element("option", { value: id, disabled: Boolean(failed) }, failed ? `${id} (cannot be read)` : id)));
+  if (frame) select.value = frame.clip;
 }
 
 function told(data) {
@@ -265,6 +287,7 @@ function told(data) {
   const other = data.counts.boxes !== state.counts.boxes || data.counts.frames !== state.counts.frames;
   Object.assign(state, data);
   if (other) attempt(refresh); // another tab has labelled
+  showClips();
   showProgress(state);
   if (!had && state.training.has_detector) newDetector();
 }
@@ -272,7 +295,13 @@ function told(data) {
 /** Show the first proposals at once, if the frame waits for a box. */
 function newDetector() {
   toast("The detector now proposes boxes: Enter accepts.");
-  if (frame && !frame.labelled && !editor.boxes.length) attempt(async () => show(await api("POST", "api/frame", { clip: frame.clip, time: frame.time }), { remember: false }));
+  const waits = () => frame && !frame.labelled && !editor.boxes.length && !editor.drag; // a drag goes on
+  if (!waits()) return;
+  const { clip, time } = frame;
+  attempt(async () => {
+    const found = await api("POST", "api/frame", { clip, time });
+    if (waits() && frame.clip === clip && frame.time === time) await show(found, { remember: false });
+  });
 }
 
 $("accept").addEventListener("click", accept);
@@ -283,7 +312,13 @@ $("previous").addEventListener("click", () => attempt(goBack));
 $("skip").addEventListener("click", () => attempt(() => goNext({ skip: true })));
 $("keep").addEventListener("click", () => attempt(keepFollowed));
 $("reject").addEventListener("click", () => { dropFollowed(); status("Rejected: only your own box is kept."); });
-$("clip").addEventListener("change", () => attempt(() => open($("clip").value)));
+$("clip").addEventListener("change", async () => {
+  if (!await attempt(() => open($("clip").value))) $("clip").value = frame?.clip ?? "";
+});
+$("strip-more").addEventListener("click", () => {
+  wholeStrip = !wholeStrip;
+  showStrip();
+});
 $("time").addEventListener("keydown", (event) => event.stopPropagation()); // arrows are the slider's
 $("time").addEventListener("change", () => frame && attempt(() => open($("clip").value, Number($("time").value))));
 $("finish").addEventListener("click", () => attempt(async () => {

@@ -69,6 +69,9 @@ export function showFinish() {
   $("finish-go").disabled = finish.running;
   $("finish-progress").hidden = !finish.running;
   const done = started && !finish.running && finish.written.length;
+  $("finish-go").textContent = done ? "Write again" : "Write";
+  $("finish-go").className = done ? "quiet" : "primary";
+  for (const id of ["finish-report", "finish-studio"]) $(id).hidden = !done;
   $("finish-stage").textContent = finish.running
     ? WORDS[finish.stage] || `Writing ${finish.stage} …`
     : started ? finish.problem || (done ? "Written:" : "") : "";

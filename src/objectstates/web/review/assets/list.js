@@ -1,6 +1,6 @@
 // The list of clips: answers, confidence, marks of what changed; filter, order and search.
 
-import { element } from "/assets/common.js";
+import { count, element } from "/assets/common.js";
 import { difference, inWords, isUnsure, model } from "./model.js";
 
 const place = document.getElementById("list");
@@ -45,8 +45,8 @@ export function show() {
   }
   const total = model.state.clips.length;
   document.getElementById("count").textContent = ids.length === total
-    ? `${total} clips, ${model.state.clips.filter((row) => row.kinds.length).length} corrected`
-    : `${ids.length} of ${total} clips`;
+    ? `${count(total, "clip")}, ${model.state.clips.filter((row) => row.kinds.length).length} corrected`
+    : `${ids.length} of ${count(total, "clip")}`;
 }
 
 /** Bring the selected clip into view. */
@@ -135,7 +135,7 @@ export function marks(row) {
   if (row.noted) made.push(element("span", { class: "mark", title: "has a note" }, "note"));
   if (row.confidence !== null && !row.answer.left_out) {
     const share = Math.round(100 * row.confidence);
-    made.push(element("span", { class: `chance${isUnsure(row) ? " low" : ""}`, title: "the chance that the answers of this clip are right" }, `${share} %`));
+    made.push(element("span", { class: `chance${isUnsure(row) ? " low" : ""}`, title: "the chance that the answers of this clip are right" }, `${share} % sure`));
   }
   return made;
 }

@@ -58,8 +58,8 @@ export const actionLabels = () => Object.keys(model.state.names).filter((label) 
 /** The numbers of the states: 1, 2 and so on. */
 export const stateNumbers = () => Object.keys(model.state.names).filter((label) => label.startsWith("state")).map((_, k) => String(k + 1));
 export const isChain = () => actionLabels().length > 1;
-export const seconds = (time) => `${time.toFixed(2)} s`;
-export const span = ([start, end]) => `${start.toFixed(1)}–${end.toFixed(1)} s`;
+export const seconds = (time) => `${time.toFixed(2)}\u00a0s`;
+export const span = ([start, end]) => `${start.toFixed(1)}–\u2060${end.toFixed(1)}\u00a0s`;
 
 /** An answer in words. */
 export function inWords(answer) {

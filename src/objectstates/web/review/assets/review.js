@@ -1,6 +1,6 @@
 // The review page: connects list, player and timeline with the server.
 
-import { api, attempt, element, listen, shortcuts, toast } from "/assets/common.js";
+import { api, attempt, count, element, listen, shortcuts, toast } from "/assets/common.js";
 import * as list from "./list.js";
 import { difference, isChain, model, name, readClip, readFrames, readState, snap } from "./model.js";
 import * as player from "./player.js";
@@ -73,6 +73,7 @@ function showAll() {
   document.title = `Review ${state.folder}`;
   $("folder").textContent = state.folder;
   const labels = Object.keys(state.names);
+  $("names").classList.toggle("chain", labels.length > 3);
   $("names").replaceChildren(...labels.flatMap((label, k) => (k ? [" → ", tag(label)] : [tag(label)])));
   $("names").setAttribute("aria-label", `Names: ${labels.map(name).join(", ")}. Change them`);
   $("undo").disabled = state.undo === null;
@@ -164,7 +165,7 @@ function announce() {
   }
   const changed = state.clips.filter((row) => row.changed_now);
   const text = changed.length
-    ? `${changed.length} ${changed.length === 1 ? "clip" : "clips"} changed: ${changed.slice(0, 3).map((row) => `${row.id}, ${difference(row.before, row.answer)}`).join("; ")}${changed.length > 3 ? "; …" : ""}`
+    ? `${count(changed.length, "clip")} changed: ${changed.slice(0, 3).map((row) => `${row.id}, ${difference(row.before, row.answer)}`).join("; ")}${changed.length > 3 ? "; …" : ""}`
     : "No other answer changed";
   if (text === announced) return;
   if (announced !== null && state.corrections) $("live").textContent = text;

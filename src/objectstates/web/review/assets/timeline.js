@@ -124,7 +124,7 @@ function changeLane(clip) {
 /** The lane of an action with its bar and its edges; k counts from 0. */
 function actionLane(clip, label, k) {
   const words = label.replace("_", " ");
-  const bar = element("div", { class: "action-bar" });
+  const bar = element("div", { class: "action-bar" }, label === "action" ? "" : String(k + 1));
   const handles = [0, 1].map((edge) => element("div", {
     class: `handle ${edge ? "end" : "start"}`, role: "slider", tabIndex: 0, "data-key": `edge-${k ? `${k}-` : ""}${edge}`,
     "aria-label": `${edge ? "End" : "Start"} of ${label === "action" ? "the action" : words}`,
@@ -184,7 +184,7 @@ function trackletLanes(clip) {
     ends[k].push([tracklet.start, tracklet.end]);
     lanes[k].append(trackletButton(tracklet));
   }
-  if (lanes.length) lanes[0].prepend(element("span", { class: "lane-name" }, "tracklets"));
+  if (lanes.length) lanes[0].prepend(element("span", { class: "lane-name" }, "states"));
   return lanes;
 }
 

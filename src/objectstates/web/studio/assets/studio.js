@@ -1,5 +1,5 @@
 // The studio's page: shows the state of the project, and sends what the user does.
-import { api, answer, attempt, confirmed, element, listen, sentence, toast } from "/assets/common.js";
+import { api, answer, attempt, confirmed, count, element, listen, sentence, toast } from "/assets/common.js";
 
 const FEW = 12; // videos; fewer often have something else in common, too
 const SHOWN = 18; // videos shown at first
@@ -72,6 +72,7 @@ function showVideos() {
       element("button", { type: "button", class: "quiet", onclick: () => send("folders/remove", { path: folder }) }, "Do not use"))),
     ...gone.map((text) => element("li", { role: "alert" }, sentence(text))),
   );
+  at("unreadable").replaceChildren(...videos.filter((video) => video.error).map((video) => element("li", {}, element("strong", {}, video.name), `: ${video.error}`)));
   const shown = showAll ? videos : videos.slice(0, SHOWN);
   const list = at("videos");
   const kept = new Map([...list.children].map((item) => [item.dataset.key, item]));
@@ -86,7 +87,7 @@ function showVideos() {
 function videoItem(video, key) {
   const picture = element("div", { class: "picture" });
   if (video.error) {
-    picture.append(sentence(video.error));
+    picture.append("cannot be read");
   } else if (video.seconds === null) {
     picture.append("reading");
   } else {
@@ -203,7 +204,7 @@ function outcome(found) {
 function showReview() {
   const { found } = state;
   const link = at("review");
-  link.toggleAttribute("aria-disabled", !found);
+  link.setAttribute("aria-disabled", String(!found));
   link.textContent = found?.unwritten ? "Finish the review" : "Review the clips";
   if (found?.unwritten) status("review", "corrections are not in the result yet: press Finish in the review");
   else status("review", found?.corrected ? `${count(found.corrected, "clip")} corrected` : "");
@@ -229,7 +230,7 @@ function showSteps() {
   const { choices, found } = state;
   const running = state.job.state === "running";
   const done = {
-    videos: state.videos.length >= 2,
+    videos: state.videos.filter((video) => !video.error).length >= 2,
     names: Boolean(choices.object),
     boxes: choices.boxes === "motion" || state.detector,
     discover: Boolean(found) && !state.outdated && !running && state.job.state === "done",
@@ -323,14 +324,20 @@ at("label").addEventListener("click", (event) => {
 at("folder-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const input = at("folder-path");
+  const button = at("folder-use");
+  button.disabled = true;
+  button.textContent = "Searching";
   const taken = await attempt(async () => {
     const { clips } = await api("POST", "/api/folders", { path: input.value });
     toast(`${count(clips, "clip")} in this folder.`);
     input.value = "";
   });
   input.setAttribute("aria-invalid", String(!taken));
+  button.disabled = false;
+  button.textContent = "Use";
   await refresh();
 });
+at("folder-path").addEventListener("input", () => at("folder-path").removeAttribute("aria-invalid"));
 
 // --- uploads --------------------------------------------------------------------------------------
 
@@ -438,10 +445,6 @@ async function filesOf(entry) {
 }
 
 // --- text -----------------------------------------------------------------------------------------
-
-function count(n, word) {
-  return `${n} ${word}${n === 1 ? "" : "s"}`;
-}
 
 function duration(seconds) {
   if (seconds < 60) return `${seconds.toFixed(1)} s`;

@@ -1,0 +1,54 @@
+"""The number of changes, chosen by replication."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from objectstates import JointDiscovery
+from objectstates.base.errors import SettingError
+from objectstates.data.synthetic import synthetic_corpus
+from objectstates.discovery.how_many import choose, weakest_action
+
+
+def test_a_chain_is_as_sure_as_its_weakest_action() -> None:
+    found = JointDiscovery(changes=2, verdict=False).fit(synthetic_corpus(4, changes=2)).result_
+    assert weakest_action(found) == 0, "nothing is known"
+    chances = np.tile([0.9, 0.4, 1, 1, 1], (4, 1))
+    chances[0, 1] = np.nan  # this clip lacks the second action
+    assert weakest_action(replace(found, confidences=chances)) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("expected", "number"),
+    [
+        ({1: 0.9, 2: 0.85, 3: 0.8}, 1),
+        ({1: 0.5, 2: 0.85, 3: 0.8}, 2),
+        ({1: 0.5, 2: 0.75, 3: 0.8}, 3),
+        ({1: 0.1, 2: 0.6, 3: 0.2}, 1),  # none is found: no reason for more than one
+        ({1: 0.8, 2: 0.8}, 1),
+        ({1: 0.2}, 1),
+    ],
+)
+def test_more_changes_must_be_found_and_be_surer(expected: dict[int, float], number: int) -> None:
+    assert choose(expected) == number
+
+
+def test_auto_says_what_it_tried_and_saves_a_plain_result(tmp_path) -> None:
+    corpus = synthetic_corpus(8, noise=0.5, tracklets_per_clip=12, chunks_per_clip=25)
+    model = JointDiscovery(changes="auto").fit(corpus)
+    facts = model.result_.summary["changes"]
+    assert facts["chosen"] == model.result_.n_actions == 1
+    assert set(facts["expected"]) == {"1", "2", "3"}
+    model.save(tmp_path / "r")
+    again = JointDiscovery.load(tmp_path / "r")
+    assert again.changes == 1
+    assert again.predict(corpus).n_actions == 1
+
+
+@pytest.mark.parametrize("more", [{"pattern": "ABA"}, {"optional": (1,)}, {"target": "state"}])
+def test_what_needs_a_number_is_refused(more) -> None:
+    with pytest.raises(SettingError, match="`changes` auto"):
+        JointDiscovery(changes="auto", **more).fit(synthetic_corpus(3))
