@@ -49,8 +49,10 @@ def test_occurrences_are_ordinary_clips_of_their_video(
     found = Result.load(tmp_path / "found")
     assert found.clips == ("video0#1", "video0#2", "video2#1")
     assert found.corpus.videos == ("video0.mp4", "video0.mp4", "video2.mp4")
-    (first, until), (begin, _), _ = found.corpus.spans
-    assert 0 <= first < until <= begin
+    first, second, _ = found.corpus.spans
+    assert first is not None
+    assert second is not None
+    assert 0 <= first[0] < first[1] <= second[0]
     for n, span in enumerate(found.corpus.spans):
         assert span is not None
         assert (found.actions.time[n] > span[0]).all()

@@ -18,7 +18,7 @@ Single = tuple[tuple[int, ...], int, int, float]
 def singles(actions: Floats, states: Floats, margin: int, gaps: Ints) -> list[Single]:
     """All occurrences that are possible, one by one, by the definition."""
     n_chunks, n_actions = actions.shape
-    found = []
+    found: list[Single] = []
     for rows in combinations(range(1, n_chunks - 1), n_actions):
         between = np.diff(rows) - 1
         if n_actions > 1 and not ((between >= gaps[:, 0]) & (between <= gaps[:, 1])).all():

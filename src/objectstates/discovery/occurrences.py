@@ -65,8 +65,7 @@ class Extent:
         """(A - 1, 2) least and greatest number of chunks between two actions."""
         least = np.floor(SHORTER * self.between.min(axis=0) / chunk)
         most = np.ceil(LONGER * self.between.max(axis=0) / chunk)
-        gaps = np.maximum(np.stack([least, most], axis=1), 1)
-        return gaps.astype(np.int64)
+        return np.asarray(np.maximum(np.stack([least, most], axis=1), 1), np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -182,12 +182,10 @@ def _backtrack(
         if last[n] < 0:
             n -= 1
             continue
-        t = last[n]
-        for k in range(n_actions - 1, -1, -1):
-            found[count, k] = t
-            if k > 0:
-                t = previous[k, t]
-        first = max(0, t - margin)
+        found[count, n_actions - 1] = last[n]
+        for k in range(n_actions - 1, 0, -1):
+            found[count, k - 1] = previous[k, found[count, k]]
+        first = max(0, int(found[count, 0]) - margin)
         scores[count] = best[n] - before[first] + minimum
         count, n = count + 1, 0 if single else first
     return found[:count][::-1].copy(), scores[:count][::-1].copy()
