@@ -10,7 +10,7 @@ import pytest
 from objectstates import JointDiscovery
 from objectstates.base.errors import SettingError
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.discovery.how_many import choose, weakest_action
+from objectstates.discovery.how_many import TRIED, choose, described, weakest_action
 
 
 def test_a_chain_is_as_sure_as_its_weakest_action() -> None:
@@ -22,26 +22,28 @@ def test_a_chain_is_as_sure_as_its_weakest_action() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expected", "number"),
+    ("shares", "number"),
     [
-        ({1: 0.9, 2: 0.85, 3: 0.8}, 1),
-        ({1: 0.5, 2: 0.85, 3: 0.8}, 2),
-        ({1: 0.5, 2: 0.75, 3: 0.8}, 3),
-        ({1: 0.1, 2: 0.6, 3: 0.2}, 1),  # none is found: no reason for more than one
-        ({1: 0.8, 2: 0.8}, 1),
-        ({1: 0.2}, 1),
+        ((0.9, 0.85, 0.6, 0.8), 0),
+        ((0.5, 0.85, 0.6, 0.8), 1),
+        ((0.5, 0.75, 0.9, 0.8), 2),
+        ((0.5, 0.75, 0.6, 0.8), 3),
+        ((0.1, 0.6, 0.6, 0.2), 0),  # none is found: no reason for more than one
+        ((0.8, 0.8), 0),
+        ((0.2,), 0),
     ],
 )
-def test_more_changes_must_be_found_and_be_surer(expected: dict[int, float], number: int) -> None:
-    assert choose(expected) == number
+def test_more_changes_must_be_found_and_be_surer(shares: tuple[float, ...], number: int) -> None:
+    assert choose(dict(zip(TRIED, shares, strict=False))) == TRIED[number]
 
 
 def test_auto_says_what_it_tried_and_saves_a_plain_result(tmp_path) -> None:
     corpus = synthetic_corpus(8, noise=0.5, tracklets_per_clip=12, chunks_per_clip=25)
     model = JointDiscovery(changes="auto").fit(corpus)
     facts = model.result_.summary["changes"]
-    assert facts["chosen"] == model.result_.n_actions == 1
-    assert set(facts["expected"]) == {"1", "2", "3"}
+    assert facts["chosen"] == "1"
+    assert model.result_.n_actions == 1
+    assert set(facts["expected"]) == set(map(described, TRIED))
     model.save(tmp_path / "r")
     again = JointDiscovery.load(tmp_path / "r")
     assert again.changes == 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -104,7 +104,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
     constraint : each state labels "at_least_one" tracklet of a clip, or "exactly_one".
     target : what is sought: "joint", or the "state" or the "action" alone.
     changes : how many actions there are, with one state more; "auto" tries one to three and keeps
-        the number that replicates best (``discovery/how_many.py``, ``result_.summary["changes"]``).
+        what replicates best (``discovery/how_many.py``, ``result_.summary["changes"]``).
     optional : numbers (from 1) of the actions that a clip may lack, with the state after it.
     price : of lacking one: a clip lacks a step whose action and state score less than 1 - price
         in the mean, where 1 is a score like in other clips; with the paper's labelling, the cost
@@ -341,20 +341,21 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
 
     def _how_many(
         self, corpus: Corpus, callback: Callback | None, corrections: Corrections
-    ) -> tuple[JointDiscovery, dict[int, float]]:
-        """The fit of the number of changes that replicates best in ``corpus``, and what is
-        expected of each number that was tried."""
-        fitted: dict[int, JointDiscovery] = {}
-        expected: dict[int, float] = {}
-        for number in range(1, how_many.MOST + 1):
-            tried = JointDiscovery(**{**self.get_params(), "changes": number, "verdict": True})
+    ) -> tuple[JointDiscovery, dict[how_many.Chain, float]]:
+        """The fit of the chain that replicates best in ``corpus``, and what is expected of each
+        that was tried."""
+        fitted: dict[how_many.Chain, JointDiscovery] = {}
+        expected: dict[how_many.Chain, float] = {}
+        for chain in how_many.TRIED:
+            changes = {"changes": chain[0], "pattern": chain[1], "verdict": True}
+            tried = JointDiscovery(**{**self.get_params(), **changes})
             try:
-                fitted[number] = tried.fit(corpus, callback, corrections=corrections)
+                fitted[chain] = tried.fit(corpus, callback, corrections=corrections)
             except (InfeasibleClipError, CorrectionError):
-                if number == 1:
+                if chain[0] == 1:
                     raise
                 break  # fewer tracklets than states, or told of fewer changes
-            expected[number] = how_many.weakest_action(fitted[number].result_)
+            expected[chain] = how_many.weakest_action(fitted[chain].result_)
         return fitted[how_many.choose(expected)], expected
 
     def _discover(
@@ -449,11 +450,15 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         return self._with_attributes()
 
     def _adopt(
-        self, chosen: JointDiscovery, expected: dict[int, float], names: LabelNames | None
+        self,
+        chosen: JointDiscovery,
+        expected: dict[how_many.Chain, float],
+        names: LabelNames | None,
     ) -> JointDiscovery:
-        """Take over the result of the chosen number of changes."""
-        tried = {str(number): round(share, 4) for number, share in expected.items()}
-        facts = {"chosen": chosen.changes, "expected": tried}
+        """Take over the result of the chosen chain."""
+        tried = {how_many.described(chain): round(share, 4) for chain, share in expected.items()}
+        number = cast(int, chosen.changes)  # not auto
+        facts = {"chosen": how_many.described((number, chosen.pattern)), "expected": tried}
         result = chosen.result_
         self.result_ = replace(
             result, summary={**result.summary, "changes": facts}, names=names or result.names

@@ -1,6 +1,6 @@
-"""How many changes the clips show: one, two or three.
+"""How many changes the clips show: one, two or three, and whether a state comes back.
 
-Each number is tried, and the discoveries are compared by how well they replicate in clips that were
+Each chain is tried, and the discoveries are compared by how well they replicate in clips that were
 not learned from: the verdict's chances that their answers are right (``verdict.py``). Objectives
 are never compared: more labels always explain more. A chain is as good as its weakest action, and
 more than one change are only believed if each of them is found.
@@ -16,7 +16,9 @@ from objectstates.data.result import Result
 from objectstates.discovery.evidence import mean_known
 from objectstates.discovery.verdict import FOUND
 
-MOST = 3  # changes that are tried
+Chain = tuple[int, str | None]
+"""A number of changes, and which of the states look alike."""
+TRIED: tuple[Chain, ...] = ((1, None), (2, None), (2, "ABA"), (3, None), (3, "ABAB"))
 
 
 def weakest_action(result: Result) -> float:
@@ -27,11 +29,23 @@ def weakest_action(result: Result) -> float:
     return float(np.nan_to_num(shares).min())
 
 
-def choose(expected: Mapping[int, float]) -> int:
-    """The number of changes, given what :func:`weakest_action` expects of each number.
+def choose(expected: Mapping[Chain, float]) -> Chain:
+    """The chain, given what :func:`weakest_action` expects of each; of equal ones the first.
 
-    >>> choose({1: 0.9, 2: 0.8, 3: 0.1}), choose({1: 0.4, 2: 0.8, 3: 0.1}), choose({1: 0.3, 2: 0.5})
-    (1, 2, 1)
+    >>> choose({(1, None): 0.9, (2, None): 0.8}), choose({(1, None): 0.4, (2, None): 0.8})
+    ((1, None), (2, None))
     """
-    believed = {n: share for n, share in expected.items() if n == 1 or share >= FOUND}
-    return max(believed, key=lambda n: (believed[n], -n))
+    believed = {
+        chain: share for chain, share in expected.items() if chain[0] == 1 or share >= FOUND
+    }
+    return max(believed, key=lambda chain: believed[chain])
+
+
+def described(chain: Chain) -> str:
+    """For the summary of a result.
+
+    >>> described((2, None)), described((2, "ABA"))
+    ('2', '2 ABA')
+    """
+    number, pattern = chain
+    return f"{number} {pattern}" if pattern else str(number)
