@@ -118,7 +118,7 @@ def test_a_single_video_a_folder_and_a_list_can_be_named(discover, tmp_path):
         ({"object_name": "drawer"}, SettingError, "no setting `object_name`: use `object`"),
         ({"engine": "cluster"}, SettingError, "`engine` must be one of"),
         ({"tracklet_seconds": 0.0}, SettingError, "tracklet_seconds"),
-        ({"states": "closed"}, SettingError, "`states` must be two names"),
+        ({"states": "closed"}, SettingError, "`states` must be 2 to 8 names"),
         ({"corrections": "nowhere.csv"}, CorrectionError, "nowhere.csv cannot be read"),
         ({"videos": []}, VideoError, "no clip to read"),
         ({"out_of_core": True, "shards": 0}, SettingError, "shards"),

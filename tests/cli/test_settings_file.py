@@ -15,7 +15,10 @@ from objectstates.data.synthetic import synthetic_corpus
 from objectstates.ingest.pipeline import IngestSettings
 
 STAGES = ("ingest", "fit", "report")
-ELSEWHERE = {"on_infeasible"}  # of the estimator, which the command line calls --strict
+ELSEWHERE = {
+    "on_infeasible",  # which the command line calls --strict
+    *("changes", "optional", "pattern"),  # follow from the names of states and actions
+}
 
 
 @pytest.fixture
@@ -142,4 +145,5 @@ def test_paper_settings_take_precedence_over_the_file_and_flags_over_both(run, t
     for more, nu in ((("--paper",), 1.0), (("--paper", "--nu", "0.5"), 0.5)):
         assert run(*words, *more)[0] == 0
         settings = Result.load(tmp_path / "r").settings
-        assert settings == {**JointDiscovery.paper(nu=nu, max_passes=60).get_params()}
+        expected = JointDiscovery.paper(nu=nu, max_passes=60).get_params()
+        assert settings == {**expected, "optional": []}

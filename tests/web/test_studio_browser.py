@@ -244,7 +244,7 @@ def review(page: Page, server: Server, project: Path) -> None:
     first = page.text("#clip-name")
     page.click("#following")
     page.wait(lambda: page.text("#clip-name") != first)
-    shown = page.ask(f"/review/api/clip?clip={page.text('#clip-name')}")["answer"]["action"]
+    shown = page.ask(f"/review/api/clip?clip={page.text('#clip-name')}")["answer"]["actions"][0]
     page.find("body").send_keys("]")  # the action ends a frame later
     corrections = project / "found" / "corrections.csv"
     page.wait(lambda: len(read_corrections(corrections)) == 2)
