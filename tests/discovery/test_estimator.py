@@ -665,6 +665,8 @@ def test_corrections_of_a_chain_name_the_action():
     [
         ({"changes": 0}, "`changes` must be"),
         ({"changes": 2, "optional": (3,)}, "no action 3"),
+        ({"changes": 2, "optional": (2,), "target": "state"}, "`target` joint"),
+        ({"changes": 2, "optional": (2,), "target": "action"}, "`target` joint"),
         ({"changes": 2, "optional": (1, 2)}, "one action at least"),
         ({"changes": 2, "pattern": "AB"}, "3 letters"),
         ({"changes": 2, "pattern": "AAB"}, "unlike the one before"),

@@ -31,6 +31,7 @@ from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.data.truth import read_truth
 from objectstates.discovery.estimator import JointDiscovery
+from objectstates.discovery.settings import CHANGES
 from objectstates.ingest.pipeline import IngestSettings, Report, ingest_to
 from objectstates.parallel.pool import default_processes
 from objectstates.robots.dataset_clips import find_dataset_clips
@@ -200,6 +201,8 @@ def chain_of(
     changes = settings.get("changes")
     if isinstance(changes, str) and changes.isdigit():
         changes = int(changes)
+    if changes is not None and not CHANGES.allows(changes):
+        raise SettingError(f"`changes` must be {CHANGES.text}, not {changes!r}")
     if changes == "auto":
         if states is not None or action is not None:
             raise SettingError("`changes` auto: there are no names before the number is known")

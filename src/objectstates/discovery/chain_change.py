@@ -25,7 +25,7 @@ def for_chain(corpus: Corpus) -> Corpus:
         return corpus
     corpus = replace(corpus, changes=tuple(map(_local, corpus.changes)))
     features = corpus.chunks.features
-    if not _has_change_columns(corpus, features.shape[1]):
+    if not has_change_columns(corpus, features.shape[1]):
         return corpus
     kept = features[:, : -len(WIDTHS)]
     return corpus.with_features(chunks=np.hstack([kept, _change_columns(corpus)]))
@@ -33,7 +33,7 @@ def for_chain(corpus: Corpus) -> Corpus:
 
 def chunk_rows_for_chain(corpus: Corpus, rows: FeatureRows) -> FeatureRows:
     """The chunk features on disk of a corpus that `for_chain` returned, with its change columns."""
-    if corpus.n_states <= 2 or not _has_change_columns(corpus, rows.shape[1]):
+    if corpus.n_states <= 2 or not has_change_columns(corpus, rows.shape[1]):
         return rows
     return LastColumnsReplaced(rows, _change_columns(corpus))
 
@@ -61,7 +61,7 @@ def _local(profile: ChangeProfile | None) -> ChangeProfile | None:
     return replace(profile, curve=profile.local)
 
 
-def _has_change_columns(corpus: Corpus, size: int) -> bool:
+def has_change_columns(corpus: Corpus, size: int) -> bool:
     """Whether the last of ``size`` chunk features are those of the change profile."""
     made = corpus.info.get("ingest")
     return isinstance(made, dict) and bool(made.get("change_columns")) and size > len(WIDTHS)

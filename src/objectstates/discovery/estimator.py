@@ -211,8 +211,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         if self.verdict and not stopper.stopped:
             found = self._judged(kept, found, bounds)
             clock.lap("verdict")
-            if found.n_actions == 1:
-                found = with_progress(found, kept.select, seed=int(self.seed))
+            found = with_progress(found, kept.select, seed=int(self.seed))
             clock.lap("progress")
         sizes = result_assembly.sizes(corpus)
         return self._finish(found, corpus, kept, prepared.skipped, sizes, clock)
@@ -327,9 +326,8 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         judged = self._judged(clips, found.select(sample), bounds)
         found = judge_by_sample(found, sample, judged)
         clock.lap("verdict")
-        if found.n_actions == 1:
-            read = partial(with_stored_features, kept, stored)
-            found = with_progress(found, read, seed=int(self.seed))
+        read = partial(with_stored_features, kept, stored)
+        found = with_progress(found, read, seed=int(self.seed))
         clock.lap("progress")
         return found
 

@@ -64,9 +64,11 @@ Read = Callable[[Array], Corpus]
 def with_progress(found: Result, read: Read, *, seed: int = 0) -> Result:
     """``found`` with progress, chances of success, and their model.
 
-    Features are read `SAMPLE` clips at a time. Unchanged if there are too few clips, no action was
-    sought, or chunks have no appearance.
+    Features are read `SAMPLE` clips at a time. Unchanged for a chain of changes, and if there are
+    too few clips, no action was sought, or chunks have no appearance.
     """
+    if found.n_actions > 1:
+        return found
     aside = {clip.clip for clip in found.set_aside}
     learned = np.array([n for n, clip in enumerate(found.clips) if clip not in aside], np.int64)
     if len(learned) < FEWEST or (found.action_chunk < 0).any():

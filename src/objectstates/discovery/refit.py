@@ -104,8 +104,6 @@ class Refitter:
         prepared = self.model._prepare(self.corpus, found.corrections, found.names)
         bounds = prepared.applied.bounds
         judged = self.model._judged(prepared.kept, found, bounds, _raising(cancelled))
-        if judged.n_actions > 1:
-            return judged
         return with_progress(judged, prepared.kept.select, seed=int(self.model.seed))
 
     def _pose(self, clips: Corpus, *, warm: bool) -> Any:

@@ -22,6 +22,7 @@ from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result
 from objectstates.discovery.action_moment import smoothed
+from objectstates.discovery.chain_change import has_change_columns
 from objectstates.features.change_profile import WIDTHS
 
 PARTS, REPEATS = 4, 3  # of the division: twelve discoveries
@@ -100,8 +101,8 @@ def own_changes(corpus: Corpus, found: Result, k: int) -> Corpus:
 
 def without_change(corpus: Corpus) -> Corpus:
     """The corpus without change profiles and their columns."""
-    made, features = corpus.info.get("ingest"), corpus.chunks.features
-    if isinstance(made, dict) and made.get("change_columns") and features.shape[1] > len(WIDTHS):
+    features = corpus.chunks.features
+    if has_change_columns(corpus, features.shape[1]):
         corpus = corpus.with_features(chunks=features[:, : -len(WIDTHS)])
     return replace(corpus, changes=(None,) * len(corpus))
 

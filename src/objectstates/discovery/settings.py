@@ -52,6 +52,10 @@ def _one_of(choices: Any) -> Rule:
     return Rule(f"one of {', '.join(values)}", lambda value: value in values)
 
 
+CHANGES = Rule(
+    f"a whole number from 1 to {MAX_STATES - 1}, or auto",
+    lambda value: value == "auto" or 1 <= _as_float(value, Integral) < MAX_STATES,
+)
 RULES: Mapping[str, Rule] = {
     "nu": _number(0),
     "detection_weight": _number(0),
@@ -69,10 +73,7 @@ RULES: Mapping[str, Rule] = {
     "labelling": _one_of(Labelling),
     "on_infeasible": _one_of(OnInfeasible),
     "reject": _one_of(Reject),
-    "changes": Rule(
-        f"a whole number from 1 to {MAX_STATES - 1}, or auto",
-        lambda value: value == "auto" or 1 <= _as_float(value, Integral) < MAX_STATES,
-    ),
+    "changes": CHANGES,
     "optional": Rule(
         "numbers of actions, such as (2,)",
         lambda value: (
@@ -112,6 +113,8 @@ def _check_chain(settings: Mapping[str, Any]) -> None:
             raise SettingError("`changes` auto: actions are compared, which `target` leaves out")
         return
     changes = int(settings["changes"])
+    if settings["optional"] and settings["target"] != "joint":
+        raise SettingError("`optional`: what a clip lacks is told by both sides: `target` joint")
     beyond = [number for number in settings["optional"] if number > changes]
     if beyond:
         raise SettingError(f"`optional`: there is no action {beyond[0]}: `changes` is {changes}")
