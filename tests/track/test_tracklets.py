@@ -58,3 +58,11 @@ def test_pieces_of_several_tracks_are_sorted_by_start() -> None:
     tracks = [track_of(np.arange(a, a + 60) / FPS, (a + 60) / FPS) for a in (30, 0, 12)]
     starts = [piece.start for piece in cut_tracks(tracks)]
     assert starts == sorted(starts)
+
+
+def test_the_number_of_pieces_does_not_depend_on_the_rounding_of_times() -> None:
+    # 2.5 s are as near to two pieces as to three, and 3.5 s to three as to four.
+    for frames, expected in ((75, 2), (105, 3)):
+        edges = [np.arange(first, first + frames + 1) / 30 for first in range(300)]
+        tracks = [track_of(times[:-1], float(times[-1])) for times in edges]
+        assert {len(cut_tracks([track])) for track in tracks} == {expected}

@@ -56,7 +56,7 @@ from objectstates.parallel.tasks import Outcome
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
-VERSION = 3  # of observations, part of cache keys: raise it when their content may change
+VERSION = 4  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
 BEYOND = 0.5  # seconds by which a listed clip may end after its video: times in lists are rounded
 

@@ -54,7 +54,7 @@ def cut_tracks(
         start, end = float(track.times[0]), track.end
         if end - start < min_seconds - _ROUNDING:
             continue
-        n_pieces = max(1, round((end - start) / seconds))
+        n_pieces = max(1, round((end - start - _ROUNDING) / seconds))
         edges = np.linspace(start, end, n_pieces + 1)[1:-1] - _ROUNDING
         firsts = sorted({0, *np.searchsorted(track.times, edges).tolist()} - {len(track)})
         detected = np.flatnonzero(np.isfinite(track.scores))
