@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from objectstates.base.choices import Solver
+from objectstates.base.errors import SettingError
 from objectstates.cli.options import Cache, Processes, Seed, flag
 from objectstates.cli.output import complain, make_table, print_table, printable, warnings_in_a_line
 from objectstates.cli.progress import stage_lines, status_line
@@ -24,11 +25,30 @@ MaxPasses = Annotated[int, flag("Stop after this many passes if the gap is still
 Restarts = Annotated[int, flag("Runs from different random labels; the most typical is kept.")]
 
 
+# long: most of it declares the options
 def reproduce(
     data: Annotated[
-        Path, typer.Argument(help="The authors' release: a folder with features_<action>.mat.")
+        Path,
+        typer.Argument(
+            help="The authors' release: a folder with features_<action>.mat, and the metadata."
+        ),
     ],
     out: Annotated[Path, flag("Folder for the tables and the scores of each run.")],
+    videos: Annotated[
+        Path | None, flag("Folder of the release's images: compute features from them.")
+    ] = None,
+    detector: Annotated[
+        str,
+        flag(
+            "With --videos: as for ingest, {action} for the action; the release's boxes unless "
+            "given."
+        ),
+    ] = "",
+    appearance: Annotated[str, flag("With --videos: backbone, as for ingest.")] = "resnet50",
+    device: Annotated[str, flag("With --videos: device of torch models: cpu or cuda.")] = "cpu",
+    around: Annotated[
+        float | None, flag("With --videos: clips of this many seconds around the action.")
+    ] = None,
     rows: Annotated[str, flag("Rows of the table, such as f,iv; all unless given.")] = "",
     actions: Annotated[str, flag("Actions, such as put_wheel; all unless given.")] = "",
     nu: Annotated[float, flag("Coupling of states and action; the authors' code has 0.5.")] = 1.0,
@@ -38,14 +58,29 @@ def reproduce(
     max_passes: MaxPasses = 20_000,
     restarts: Restarts = RESTARTS,
     seed: Seed = 0,
+    processes: Processes = None,
+    cache: Cache = None,
     fresh: Annotated[bool, flag("Repeat runs whose scores exist.", "--fresh")] = False,
 ) -> None:
-    """Compute the paper's Table 1 from the authors' features; compare with the paper's numbers."""
+    """Compute the paper's Table 1 from the authors' release; compare with the paper's numbers."""
+    from objectstates.base.cache import cache_folder
     from objectstates.discovery.estimator import JointDiscovery
     from objectstates.evaluation import paper_table1
     from objectstates.evaluation.baselines import MethodSettings
+    from objectstates.evaluation.release_images import ImageSettings
     from objectstates.evaluation.table_files import write_table
+    from objectstates.parallel.pool import default_processes
 
+    if videos is None and (detector or around is not None):
+        raise SettingError("`detector` and `around` are for features from images: give `videos`")
+    images = ImageSettings(
+        detector,
+        appearance,
+        device,
+        around,
+        default_processes() if processes is None else processes,
+        cache or cache_folder() / "ingest",
+    )
     model = JointDiscovery.paper(
         nu=nu, seed=seed, solver=solver, max_passes=max_passes, restarts=restarts
     )
@@ -58,6 +93,8 @@ def reproduce(
             rows=_words(rows),
             actions=_words(actions),
             settings=settings,
+            videos=videos,
+            images=images,
             fresh=fresh,
             progress=lambda action, method: update(f"{action}: {method}"),
         )
