@@ -28,7 +28,7 @@ from objectstates.data.formats.authors_release import (
     ReleaseFiles,
     clip_images,
 )
-from objectstates.evaluation.score_files import read_keyed, write_keyed
+from objectstates.evaluation.kept_corpora import kept_corpus
 from objectstates.ingest import pipeline
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.clips_around import span_around
@@ -53,9 +53,9 @@ class ImageSettings:
     processes: int = 1
     cache: Path | None = None
 
-    def ingest(self, action: str, boxes: Path) -> pipeline.IngestSettings:
-        """The settings of ingest for an action; ``boxes`` is the file of the release's boxes."""
-        detector = self.detector.replace("{action}", action) or f"boxes:{boxes}"
+    def ingest(self, action: str, default: str) -> pipeline.IngestSettings:
+        """The settings of ingest for an action; ``default`` is the detector unless one is given."""
+        detector = self.detector.replace("{action}", action) or default
         return pipeline.IngestSettings(
             **{
                 **PAPER_INGEST,
@@ -90,8 +90,6 @@ def corpus_of_images(
         )
     boxes = out / "boxes" / f"{files.action}.json"
     write_atomically(boxes, json.dumps(boxes_as_coco(metadata)))
-    path = out / "corpora" / files.action
-    key_file = path.with_name(f"{path.name}.json")
     spans = clip_spans(metadata, images, settings.around)
     key = digest(
         VERSION,
@@ -100,23 +98,21 @@ def corpus_of_images(
         {**asdict(settings), "cache": None, "processes": None},
         [[span.id, content_digest(span.video), span.start, span.end] for span in spans],
     )
-    cached = None if fresh else read_keyed(key_file, key)
-    if cached is not None and path.is_dir() and cached.get("content") == content_digest(path):
-        return Corpus.load(path), [str(note) for note in cached["notes"]]
-    corpus, report = pipeline.ingest(
-        spans,
-        settings.ingest(files.action, boxes),
-        cache=settings.cache,
-        processes=settings.processes,
-        progress=progress,
-    )
-    corpus = label_like_release(corpus, metadata, images)
-    named = {"object": ACTIONS.get(files.action), "metadata": files.metadata.name}
-    corpus = replace(corpus, info={**corpus.info, **named})
-    corpus.save(path)
-    notes = _notes(files.action, metadata, images, report)
-    write_keyed(key_file, key, {"content": content_digest(path), "notes": notes})
-    return corpus, notes
+
+    def make() -> tuple[Corpus, list[str]]:
+        corpus, report = pipeline.ingest(
+            spans,
+            settings.ingest(files.action, f"boxes:{boxes}"),
+            cache=settings.cache,
+            processes=settings.processes,
+            progress=progress,
+        )
+        corpus = label_like_release(corpus, metadata, images)
+        named = {"object": ACTIONS.get(files.action), "metadata": metadata.path.name}
+        corpus = replace(corpus, info={**corpus.info, **named})
+        return corpus, _notes(files.action, metadata, images, report)
+
+    return kept_corpus(out / "corpora" / files.action, key, make, fresh=fresh)
 
 
 def clip_spans(
@@ -251,6 +247,8 @@ def _notes(
     action: str, metadata: Metadata, images: Mapping[str, ClipImages], report: pipeline.Report
 ) -> list[str]:
     lacking = [clip for clip in metadata.clips if clip not in images]
-    notes = [f"{action}: {len(lacking)} clips have no images, first {lacking[0]}"] if lacking else []
+    notes = (
+        [f"{action}: {len(lacking)} clips have no images, first {lacking[0]}"] if lacking else []
+    )
     notes += [f"{action}: {clip} is left out: {why}" for clip, why in report.failed]
     return [*notes, *(f"{action}: {problem}" for problem in report.problems)]

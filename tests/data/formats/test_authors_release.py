@@ -70,7 +70,9 @@ def test_times_are_seconds_of_the_images_whatever_their_rate_and_number(made, tm
 def test_without_images_times_are_those_of_the_files(made, release):
     corpus = read_release(features(release))
     assert corpus.videos == (None,) * 3
-    np.testing.assert_allclose(corpus.tracklets.time, read_authors(features(release)).tracklets.time)
+    np.testing.assert_allclose(
+        corpus.tracklets.time, read_authors(features(release)).tracklets.time
+    )
     with_images = read_release(features(made[0]))
     for rows in (corpus.tracklet_rows(2), corpus.chunk_rows(2)):
         table = "tracklets" if len(rows) == len(corpus.tracklet_rows(2)) else "chunks"

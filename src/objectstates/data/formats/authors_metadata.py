@@ -112,9 +112,7 @@ def _metadata(path: Path, variables: dict[str, Any]) -> Metadata:
     return Metadata(
         path,
         clips,
-        _rates(
-            clips, (tracklet_offsets, time, frames), (chunk_offsets, chunk_time, chunk_frames)
-        ),
+        _rates(clips, (tracklet_offsets, time, frames), (chunk_offsets, chunk_time, chunk_frames)),
         tracklet_offsets,
         time,
         np.where(label == AMBIGUOUS, TrackletLabel.AMBIGUOUS, label).astype(np.int8),

@@ -251,7 +251,9 @@ def _same_order(given: tuple[Array, Array], true: tuple[Array, Array]) -> bool:
 def _boxes(metadata: Metadata, owner: Array, shift: Array) -> dict[str, Any]:
     """The columns of boxes: ``time, x1, y1, x2, y2``."""
     parts = [np.empty((0, 5))]
-    for row, (frames, boxes) in enumerate(zip(metadata.tracklet_frames, metadata.boxes, strict=True)):
+    for row, (frames, boxes) in enumerate(
+        zip(metadata.tracklet_frames, metadata.boxes, strict=True)
+    ):
         time = frames / metadata.rates[owner[row]] - shift[owner[row]]
         parts.append(np.column_stack([time, boxes]))
     counts = [len(boxes) for boxes in metadata.boxes]
