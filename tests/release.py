@@ -33,7 +33,7 @@ class Piece:
     frames: list[int]
     label: int
     feature: np.ndarray
-    boxes: list[tuple[float, ...]] = field(default_factory=list)
+    boxes: list[Any] = field(default_factory=list)
 
 
 @dataclass

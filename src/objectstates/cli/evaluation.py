@@ -102,7 +102,8 @@ def reproduce(
     model.check()
     settings = MethodSettings(model, runs=runs, seeds=seeds)
     if wild:
-        return _print_wild(data, out, _words(actions), settings, images, top, fresh)
+        _print_wild(data, out, _words(actions), settings, images, top, fresh)
+        return
     with warnings_in_a_line(), status_line("reading") as update:
         done = paper_table1.reproduce(
             data,

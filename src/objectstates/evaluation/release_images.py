@@ -56,15 +56,14 @@ class ImageSettings:
     def ingest(self, action: str, default: str) -> pipeline.IngestSettings:
         """The settings of ingest for an action; ``default`` is the detector unless one is given."""
         detector = self.detector.replace("{action}", action) or default
-        return pipeline.IngestSettings(
-            **{
-                **PAPER_INGEST,
-                "detector": detector,
-                "object_name": ACTIONS.get(action) if self.detector else None,
-                "appearance": self.appearance,
-                "device": self.device,
-            }
-        )
+        settings: dict[str, Any] = {
+            **PAPER_INGEST,
+            "detector": detector,
+            "object_name": ACTIONS.get(action) if self.detector else None,
+            "appearance": self.appearance,
+            "device": self.device,
+        }
+        return pipeline.IngestSettings(**settings)
 
 
 def corpus_of_images(
@@ -247,8 +246,7 @@ def _notes(
     action: str, metadata: Metadata, images: Mapping[str, ClipImages], report: pipeline.Report
 ) -> list[str]:
     lacking = [clip for clip in metadata.clips if clip not in images]
-    notes = (
-        [f"{action}: {len(lacking)} clips have no images, first {lacking[0]}"] if lacking else []
-    )
+    without = f"{action}: {len(lacking)} clips have no images, first {''.join(lacking[:1])}"
+    notes = [without] if lacking else []
     notes += [f"{action}: {clip} is left out: {why}" for clip, why in report.failed]
     return [*notes, *(f"{action}: {problem}" for problem in report.problems)]

@@ -108,7 +108,7 @@ def test_files_are_found_by_their_names(made, release, tmp_path):
     assert find_release(release)[ACTION].features is None
     with pytest.raises(CorpusError, match=f"features_{ACTION}.mat is missing"):
         read_release(find_release(release)[ACTION])
-    with pytest.raises(CorpusError, match="`videos`: .* is not a folder"):
+    with pytest.raises(CorpusError, match=r"`videos`: .* is not a folder"):
         find_release(root, root / "nowhere")
 
 
@@ -131,5 +131,5 @@ def test_metadata_of_something_else_are_refused(release, change, message):
 
 def test_metadata_of_other_clips_are_refused(made, release):
     savemat(features(release), features_of(made[1][:2]))
-    with pytest.raises(CorpusError, match="the metadata has 3 clips with .* features have 2"):
+    with pytest.raises(CorpusError, match=r"the metadata has 3 clips with .* features have 2"):
         read_release(features(release))

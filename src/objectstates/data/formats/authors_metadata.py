@@ -130,7 +130,7 @@ Rows = tuple[Array, Array, tuple[Array, ...]]
 
 
 def _rates(clips: tuple[str, ...], tracklets: Rows, chunks: Rows) -> Array:
-    """(N,) frames per second: the time of a tracklet is the mean of its frame numbers over the rate.
+    """(N,) frames per second: the time of a tracklet is the mean of its frames over the rate.
 
     Chunks serve for clips without tracklets.
     """

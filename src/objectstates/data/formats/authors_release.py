@@ -244,17 +244,16 @@ def _intervals(frames: tuple[Array, ...], rates: Array) -> tuple[Array, Array]:
 
 def _same_order(given: tuple[Array, Array], true: tuple[Array, Array]) -> bool:
     """Whether the same pairs of intervals overlap, and rows stay sorted by start."""
-    precedes = [end[:, None] <= start[None] + 1e-9 for start, end in (given, true)]
-    return bool(np.array_equal(*precedes) and (np.diff(true[0]) >= 0).all())
+    before, now = (end[:, None] <= start[None] + 1e-9 for start, end in (given, true))
+    return bool(np.array_equal(before, now) and (np.diff(true[0]) >= 0).all())
 
 
 def _boxes(metadata: Metadata, owner: Array, shift: Array) -> dict[str, Any]:
     """The columns of boxes: ``time, x1, y1, x2, y2``."""
     parts = [np.empty((0, 5))]
-    for row, (frames, boxes) in enumerate(
-        zip(metadata.tracklet_frames, metadata.boxes, strict=True)
-    ):
-        time = frames / metadata.rates[owner[row]] - shift[owner[row]]
+    pairs = zip(metadata.tracklet_frames, metadata.boxes, strict=True)
+    for n, (frames, boxes) in zip(owner, pairs, strict=True):
+        time = frames / metadata.rates[n] - shift[n]
         parts.append(np.column_stack([time, boxes]))
     counts = [len(boxes) for boxes in metadata.boxes]
     return {"boxes": np.concatenate(parts), "box_offsets": offsets_of(counts)}
