@@ -7,6 +7,7 @@ from scipy.io import savemat
 
 from objectstates import JointDiscovery, evaluate, read_authors
 from objectstates.base.errors import CorpusError, SettingError
+from objectstates.data.formats.authors_release import find_release
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.evaluation.baselines import METHODS, MethodSettings
 from objectstates.evaluation.paper_table1 import (
@@ -14,7 +15,6 @@ from objectstates.evaluation.paper_table1 import (
     PAPER,
     ROWS,
     compared,
-    find_features,
     long_table,
     paper_table,
     reproduce,
@@ -181,15 +181,15 @@ def test_what_makes_no_sense_is_refused(release, tmp_path):
     with pytest.raises(SettingError, match="`rows`: there is no 'z'; there are a, b"):
         reproduce(release, out=tmp_path, rows=["z"])
     with pytest.raises(CorpusError, match="does not exist"):
-        find_features(tmp_path / "nowhere")
+        find_release(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(CorpusError, match="has no features_"):
-        find_features(tmp_path / "empty")
+        find_release(tmp_path / "empty")
     with pytest.raises(CorpusError, match="nothing could be computed"):
         reproduce(release, out=tmp_path, rows=["a"], actions=["open_oyster"])
     (release / "features_put_wheel.mat").touch()
     with pytest.raises(CorpusError, match="are about put_wheel"):
-        find_features(release)
+        find_release(release)
 
 
 def test_the_command_prints_and_writes_the_table(run, release, tmp_path):

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from objectstates.base.choices import Solver
+from objectstates.base.errors import SettingError
 from objectstates.cli.options import Cache, Processes, Seed, flag
 from objectstates.cli.output import complain, make_table, print_table, printable, warnings_in_a_line
 from objectstates.cli.progress import stage_lines, status_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from objectstates.evaluation.baselines import MethodSettings
+    from objectstates.evaluation.release_images import ImageSettings
     from objectstates.evaluation.table_files import Table
 
 
@@ -24,11 +29,39 @@ MaxPasses = Annotated[int, flag("Stop after this many passes if the gap is still
 Restarts = Annotated[int, flag("Runs from different random labels; the most typical is kept.")]
 
 
+# long: most of it declares the options
 def reproduce(
     data: Annotated[
-        Path, typer.Argument(help="The authors' release: a folder with features_<action>.mat.")
+        Path,
+        typer.Argument(
+            help="The authors' release: a folder with features_<action>.mat, and the metadata. "
+            "With --wild: a folder of narrated videos per action."
+        ),
     ],
     out: Annotated[Path, flag("Folder for the tables and the scores of each run.")],
+    videos: Annotated[
+        Path | None, flag("Folder of the release's images: compute features from them.")
+    ] = None,
+    wild: Annotated[
+        bool, flag("Table 2: discovery in clips that narration retrieves.", "--wild")
+    ] = False,
+    top: Annotated[int, flag("With --wild: number of clips to retrieve.")] = 20,
+    detector: Annotated[
+        str,
+        flag(
+            "From pictures: as for ingest, {action} for the action. Unless given: with --videos "
+            "the release's boxes, with --wild motion."
+        ),
+    ] = "",
+    appearance: Annotated[str, flag("From pictures: backbone, as for ingest.")] = "resnet50",
+    device: Annotated[str, flag("From pictures: device of torch models: cpu or cuda.")] = "cpu",
+    around: Annotated[
+        float | None,
+        flag(
+            "From pictures: seconds before and after the action. Unless given: with --videos all "
+            "images, with --wild 10 in curated clips."
+        ),
+    ] = None,
     rows: Annotated[str, flag("Rows of the table, such as f,iv; all unless given.")] = "",
     actions: Annotated[str, flag("Actions, such as put_wheel; all unless given.")] = "",
     nu: Annotated[float, flag("Coupling of states and action; the authors' code has 0.5.")] = 1.0,
@@ -38,19 +71,39 @@ def reproduce(
     max_passes: MaxPasses = 20_000,
     restarts: Restarts = RESTARTS,
     seed: Seed = 0,
+    processes: Processes = None,
+    cache: Cache = None,
     fresh: Annotated[bool, flag("Repeat runs whose scores exist.", "--fresh")] = False,
 ) -> None:
-    """Compute the paper's Table 1 from the authors' features; compare with the paper's numbers."""
+    """Compute the paper's tables from the authors' release, or from videos; compare the numbers."""
+    from objectstates.base.cache import cache_folder
     from objectstates.discovery.estimator import JointDiscovery
     from objectstates.evaluation import paper_table1
     from objectstates.evaluation.baselines import MethodSettings
+    from objectstates.evaluation.release_images import ImageSettings
     from objectstates.evaluation.table_files import write_table
+    from objectstates.parallel.pool import default_processes
 
+    if videos is None and not wild and (detector or around is not None):
+        raise SettingError("`detector` and `around` are for features from images: give `videos`")
+    if wild and (videos is not None or rows):
+        raise SettingError("`wild` is another table: give neither `videos` nor `rows` with it")
+    images = ImageSettings(
+        detector,
+        appearance,
+        device,
+        around,
+        default_processes() if processes is None else processes,
+        cache or cache_folder() / "ingest",
+    )
     model = JointDiscovery.paper(
         nu=nu, seed=seed, solver=solver, max_passes=max_passes, restarts=restarts
     )
     model.check()
     settings = MethodSettings(model, runs=runs, seeds=seeds)
+    if wild:
+        _print_wild(data, out, _words(actions), settings, images, top, fresh)
+        return
     with warnings_in_a_line(), status_line("reading") as update:
         done = paper_table1.reproduce(
             data,
@@ -58,6 +111,8 @@ def reproduce(
             rows=_words(rows),
             actions=_words(actions),
             settings=settings,
+            videos=videos,
+            images=images,
             fresh=fresh,
             progress=lambda action, method: update(f"{action}: {method}"),
         )
@@ -65,8 +120,39 @@ def reproduce(
     written = [*write_table(table, out, "table1")]
     written += write_table(paper_table1.long_table(done), out, "scores")
     written += write_table(paper_table1.compared(done), out, "differences")
+    _print_paper_table(table, out, written)
+
+
+def _print_wild(
+    data: Path,
+    out: Path,
+    actions: list[str],
+    settings: MethodSettings,
+    ingest: ImageSettings,
+    top: int,
+    fresh: bool,
+) -> None:
+    from objectstates.evaluation.paper_table2 import wild, wild_table
+    from objectstates.evaluation.table_files import write_table
+
+    with warnings_in_a_line(), status_line("reading") as update:
+        done = wild(
+            data,
+            out=out,
+            actions=actions,
+            settings=settings,
+            ingest=ingest,
+            top=top,
+            fresh=fresh,
+            progress=lambda action, stage: update(f"{action}: {stage}"),
+        )
+    table = wild_table(done)
+    _print_paper_table(table, out, write_table(table, out, "table2"))
+
+
+def _print_paper_table(table: Table, out: Path, written: Sequence[Path]) -> None:
     _print_sides(table)
-    print(table.notes[0])
+    print(printable(table.notes[0]))
     for note in table.notes[1:]:
         complain(f"warning: {note}")
     names = ", ".join(sorted(path.name for path in written))

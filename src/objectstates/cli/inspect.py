@@ -48,9 +48,9 @@ def inspect(
 
 
 def read_corpus(source: Path, *, features: bool = True) -> Corpus:
-    """A corpus folder, or a file of the authors' release."""
+    """A corpus folder, or features of the authors' release, with what lies beside them."""
     from objectstates.data.corpus import Corpus
-    from objectstates.data.formats.authors import read_authors
+    from objectstates.data.formats.authors_release import read_release
 
     if source.is_dir():
         return Corpus.load(source, features=features)
@@ -59,5 +59,5 @@ def read_corpus(source: Path, *, features: bool = True) -> Corpus:
     if not features:
         raise CorpusError(f"{source} is no corpus folder, which `out_of_core` needs")
     if source.suffix.lower() == ".mat":
-        return read_authors(source)
+        return read_release(source)
     raise CorpusError(f"{source} is neither a corpus folder nor a .mat file")

@@ -240,10 +240,18 @@ def joint_paper(corpus: Corpus, settings: MethodSettings) -> Evaluation:
 
 def joint_scores(corpus: Corpus, settings: MethodSettings) -> Evaluation:
     """The joint model with a preference for tracklets with high detection scores."""
-    if len(np.unique(corpus.tracklets.score)) < 2:
-        raise CorpusError("there are no detection scores: all are the same")
+    _check_scores(corpus)
     weight = settings.detection_weight
     return _discover(settings.discovery(target="joint", detection_weight=weight), corpus)
+
+
+def state_scores(corpus: Corpus, settings: MethodSettings) -> Evaluation:
+    """States alone, at least one tracklet for each, with a preference for high detection scores."""
+    _check_scores(corpus)
+    model = settings.discovery(
+        target="state", labelling="paper", detection_weight=settings.detection_weight
+    )
+    return _discover(model, corpus)
 
 
 def joint_gt_action(corpus: Corpus, settings: MethodSettings) -> Evaluation:
@@ -315,6 +323,7 @@ METHODS: dict[str, Method] = {
         Method("constraints", "Constraints only", constraints_only, "c"),
         Method("salient", "Salient state only", salient, "d"),
         Method("at_least_one", "At least one state only", at_least_one, "e"),
+        Method("state_scores", "States alone + detection scores", state_scores),
         Method("joint", "Joint model", joint, "f", "iv"),
         Method("joint_scores", "Joint + detection scores", joint_scores, "g"),
         Method("joint_gt_action", "Joint + true action", joint_gt_action, "h"),
@@ -367,6 +376,11 @@ def mean_of_runs(runs: Sequence[Evaluation]) -> Evaluation:
     totals = [run.state_precision for run in runs]
     error = float(np.std(totals, ddof=1) / np.sqrt(len(runs))) if len(runs) > 1 else np.nan
     return Evaluation(tuple(rows), runs[0].skipped, error)
+
+
+def _check_scores(corpus: Corpus) -> None:
+    if len(np.unique(corpus.tracklets.score)) < 2:
+        raise CorpusError("there are no detection scores: all are the same")
 
 
 def _complete_truth(label: Array, what: str) -> Array:

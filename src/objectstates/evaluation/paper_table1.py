@@ -1,13 +1,14 @@
 """The paper's Table 1 (and its Appendix E), recomputed from the authors' release.
 
-Every method is run on every ``features_<action>.mat`` that is found. Scores are cached in
-``runs/<action>.<method>.json`` by the file's content and the settings, so an interrupted run
+Every method is run on every action that is found: on the features of the release, or on those that
+are computed from its images (``release_images.py``). Scores are cached in
+``runs/<action>.<method>.json`` by the content of the files and the settings, so an interrupted run
 resumes. Missing and damaged files are reported; the others are evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,15 +18,22 @@ import numpy as np
 from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import CorpusError, ObjectStatesError, SettingError
 from objectstates.data.corpus import Corpus
-from objectstates.data.formats.authors import read_authors
+from objectstates.data.formats.authors_release import (
+    ReleaseFiles,
+    find_release,
+    in_order,
+    read_release,
+)
 from objectstates.evaluation import Evaluation, compare, method_row
 from objectstates.evaluation.baselines import METHODS, MethodSettings
 from objectstates.evaluation.bootstrap import macro_mean
 from objectstates.evaluation.precision import Side
+from objectstates.evaluation.release_images import ImageSettings, corpus_of_images
 from objectstates.evaluation.score_files import cached_scores
 from objectstates.evaluation.table_files import Cell, Table, comparison_table, text
+from objectstates.ingest.pipeline import Progress
 
-VERSION = 2  # of the cached scores; increase it when their meaning changes
+VERSION = 3  # of the cached scores; increase it when their meaning changes
 
 ACTIONS = {
     "put_wheel": "put wheel",
@@ -100,14 +108,16 @@ class Reproduction:
     """The scores of every action and method.
 
     scores : by action and method.
-    failures : why scores are missing, by action and method; by action and None if its file could
+    failures : why scores are missing, by action and method; by action and None if its files could
         not be read.
+    notes : what was left out of the images.
     """
 
     actions: tuple[str, ...]
     rows: tuple[Row, ...]
     scores: dict[tuple[str, str], Evaluation] = field(default_factory=dict)
     failures: dict[tuple[str, str | None], str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def parts(self, row: Row) -> dict[str, Evaluation]:
         """The scores of a row, by action."""
@@ -125,25 +135,30 @@ def reproduce(
     rows: Sequence[str] = (),
     actions: Sequence[str] = (),
     settings: MethodSettings | None = None,
+    videos: str | Path | None = None,
+    images: ImageSettings | None = None,
     fresh: bool = False,
     progress: Callable[[str, str], None] | None = None,
 ) -> Reproduction:
     """Run the methods of ``rows`` (default: all) on ``actions`` (default: all that are found).
 
-    data : a folder that holds ``features_<action>.mat`` at any depth, or one such file.
+    data : the folder of the release (``authors_release.py``), or one ``features_<action>.mat``.
     out : folder of the cache; ``fresh`` ignores what it holds.
+    videos : folder of the release's images; the corpora are then made from them, by ``images``.
     progress : called with the action and the method before each run.
     """
     settings = settings or MethodSettings()
     wanted = _wanted_rows(rows)
-    files = find_features(data)
-    names = _in_order(actions or files)
+    files = find_release(data, videos)
+    names = in_order(actions or files)
     done = Reproduction(tuple(names), wanted)
+    from_images = None if videos is None else images or ImageSettings()
     for action in names:
-        if action not in files:
+        part = files.get(action)
+        if part is None or (videos is None and part.features is None):
             done.failures[action, None] = f"features_{action}.mat is not in {data}"
             continue
-        features = _ActionFile(files[action], action, Path(out) / "runs", settings, fresh)
+        features = _ActionFile(part, Path(out), settings, from_images, fresh, progress)
         for method in dict.fromkeys(row.method for row in wanted):
             if progress is not None:
                 progress(action, method)
@@ -154,66 +169,64 @@ def reproduce(
                 break
             except ObjectStatesError as problem:
                 done.failures[action, method] = str(problem)
+        done.notes.extend(features.notes)
     if not done.scores:
         raise CorpusError(f"nothing could be computed: {next(iter(done.failures.values()))}")
     return done
 
 
-def find_features(data: str | Path) -> dict[str, Path]:
-    """The files of the release, by action, in the order of the paper's columns."""
-    data = Path(data)
-    if not data.exists():
-        raise CorpusError(f"{data} does not exist")
-    paths = sorted(data.rglob("features_*.mat")) if data.is_dir() else [data]
-    found: dict[str, Path] = {}
-    for path in paths:
-        action = path.stem.removeprefix("features_")
-        if action in found:
-            raise CorpusError(
-                f"both {found[action]} and {path} are about {action}: give the folder of one"
-            )
-        found[action] = path
-    if not found:
-        raise CorpusError(f"{data} has no features_<action>.mat: is the release unpacked there?")
-    return {action: found[action] for action in _in_order(found)}
-
-
 class _UnreadableError(ObjectStatesError):
-    """The file of an action cannot be read, so none of its methods can be run."""
+    """The files of an action cannot be read, so none of its methods can be run."""
 
 
 @dataclass(frozen=True)
 class _ActionFile:
-    """The features of one action, read only if the scores of a method are not cached."""
+    """The files of one action, read only if the scores of a method are not cached."""
 
-    path: Path
-    action: str
-    cache: Path
+    files: ReleaseFiles
+    out: Path
     settings: MethodSettings
+    images: ImageSettings | None
     fresh: bool
+    progress: Callable[[str, str], None] | None = None
+    notes: list[str] = field(default_factory=list)
 
     def scores(self, method: str) -> Evaluation:
         key = digest(VERSION, self._digest, method, self.settings.as_dict())
         return cached_scores(
-            self.cache / f"{self.action}.{method}.json",
+            self.out / "runs" / f"{self.files.action}.{method}.json",
             key,
             lambda: METHODS[method].scores(self._corpus, self.settings),
             fresh=self.fresh,
         )
 
     @cached_property
-    def _digest(self) -> str:
+    def _digest(self) -> list[str]:
+        if self.images is not None:
+            _ = self._corpus
+            return [content_digest(self.out / "corpora" / self.files.action)]
+        paths = [path for path in (self.files.features, self.files.metadata) if path is not None]
         try:
-            return content_digest(self.path)
+            return [content_digest(path) for path in paths]
         except OSError as problem:
-            raise _UnreadableError(f"{self.path}: {problem.strerror}") from problem
+            raise _UnreadableError(f"{problem.filename}: {problem.strerror}") from problem
 
     @cached_property
     def _corpus(self) -> Corpus:
         try:
-            return read_authors(self.path)
-        except ObjectStatesError as problem:
+            if self.images is None:
+                return read_release(self.files)
+            corpus, notes = corpus_of_images(
+                self.files, self.out, self.images, fresh=self.fresh, progress=self._report
+            )
+        except (ObjectStatesError, OSError) as problem:
             raise _UnreadableError(str(problem)) from problem
+        self.notes.extend(notes)
+        return corpus
+
+    def _report(self, done: Progress) -> None:
+        if self.progress is not None:
+            self.progress(self.files.action, f"reading images, {done.clips_done} of {done.clips}")
 
 
 def _wanted_rows(keys: Sequence[str]) -> tuple[Row, ...]:
@@ -221,12 +234,6 @@ def _wanted_rows(keys: Sequence[str]) -> tuple[Row, ...]:
     if unknown:
         raise SettingError(f"`rows`: there is no {unknown[0]!r}; there are {', '.join(ROWS)}")
     return tuple(row for key, row in ROWS.items() if not keys or key in keys)
-
-
-def _in_order(actions: Iterable[str]) -> list[str]:
-    """The paper's actions in its order, then all others."""
-    known, names = list(ACTIONS), list(dict.fromkeys(actions))
-    return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -336,6 +343,7 @@ def _notes(done: Reproduction) -> tuple[str, ...]:
         if skipped:
             named = "; ".join(f"{clip}: {reason}" for clip, reason in skipped.items())
             notes.append(f"{action}: clips that cannot be labelled count as wrong: {named}.")
+    notes += done.notes
     missing = [action for action in ACTIONS if action not in done.actions]
     if missing:
         notes.append(f"Not among the files, or not selected: {', '.join(missing)}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -32,7 +32,7 @@ class ExportSource:
 
     object_name : what the boxes show, if the corpus says.
     folder : where to look for videos that are not at their recorded paths.
-    image_fps : frame rate of videos that are folders of images.
+    image_rates : frame rates of videos that are folders of images, by their recorded paths.
     names : what the user calls the states and the actions.
     dataset : folder of the LeRobot dataset that the clips are episodes of, if they are.
     """
@@ -40,7 +40,7 @@ class ExportSource:
     clips: tuple[ClipView, ...]
     object_name: str | None = None
     folder: Path | None = None
-    image_fps: float = 25.0
+    image_rates: Mapping[str, float] = field(default_factory=dict)
     names: LabelNames = field(default_factory=LabelNames)
     dataset: str | None = None
 
@@ -50,10 +50,11 @@ class ExportSource:
         if folder is not None and not Path(folder).is_dir():
             raise ExportError(f"`videos`: {folder} is not a folder: check the path")
         path = None if folder is None else Path(folder)
-        clips, fps = tuple(view_clips(result)), image_fps(result)
+        clips = tuple(view_clips(result))
+        rates = {clip.video: image_fps(result, clip.video) for clip in clips if clip.video}
         about = result.corpus.info.get("dataset")
         dataset = about.get("path") if isinstance(about, dict) else None
-        return cls(clips, object_name(result), path, fps, result.names, dataset)
+        return cls(clips, object_name(result), path, rates, result.names, dataset)
 
     @property
     def label(self) -> str:
@@ -134,14 +135,15 @@ def readable_videos(source: ExportSource, problems: list[str]) -> Iterator[Reada
     names, first, readable = Names(), "", False
     videos = source.by_video()
     for video, clips in videos.items():
+        rate = source.image_rates.get(video, 25.0)
         try:
-            info = probe(_find(video, source.folder), image_fps=source.image_fps)
+            info = probe(_find(video, source.folder), image_fps=rate)
         except VideoError as problem:
             first = first or str(problem)
             problems.append(f"left out {len(clips)} clips of {problem}")
             continue
         readable = True
-        yield ReadableVideo(names.unique(video_stem(video)), video, info, clips, source.image_fps)
+        yield ReadableVideo(names.unique(video_stem(video)), video, info, clips, rate)
     if not readable:
         raise ExportError(
             f"none of the {len(videos)} videos can be read, first {first}; "

@@ -161,7 +161,7 @@ def observe(
         clip.end,
         fps=TRACK_FPS,
         max_side=settings.max_side,
-        image_fps=settings.image_fps,
+        image_fps=clip.image_fps or settings.image_fps,
         origin=clip.origin,
     ) as reading:
         log = known_detections or DetectionLog()
@@ -173,7 +173,7 @@ def observe(
             tick(len(frames))
         period = 1 / min(max(reading.info.fps, 1.0), TRACK_FPS)
         observation = clip_pass.finish(period, reading.problems)
-    return _with_change(observation, clip, settings.image_fps), log
+    return _with_change(observation, clip, clip.image_fps or settings.image_fps), log
 
 
 def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> Observation:

@@ -372,11 +372,12 @@ class _Worker:
 
     def __call__(self, clip: ClipSpan, tick: Callable[[int], None]) -> _Observed:
         settings = self.settings
-        video = probe(clip.video, image_fps=settings.image_fps)
+        image_fps = clip.image_fps or settings.image_fps
+        video = probe(clip.video, image_fps=image_fps)
         detector = self.detector.for_clip(clip, video)
         source: list[Any] = [content_digest(clip.video), clip.start, clip.end]
         source += [] if clip.origin is None else [clip.origin]
-        decoding = [settings.max_side, settings.image_fps, settings.scale.detect_fps]
+        decoding = [settings.max_side, image_fps, settings.scale.detect_fps]
         detections_key = digest("detections", VERSION, source, decoding, detector.fingerprint)
         versions = [self.backbone.fingerprint, change_profile.VERSION]
         key = digest("observation", detections_key, asdict(settings), versions)
@@ -418,8 +419,10 @@ def _info(
     ]
     clips = [part.clip for part in stored]
     dataset = dataset_of(clips)
+    rates = {clip.video.name: clip.image_fps for clip in clips if clip.image_fps}
     return {
         "object": settings.object_name,
+        **({"image_fps": rates} if rates else {}),
         **({} if dataset is None else {"dataset": dataset_facts(clips, dataset)}),
         **({"ends_beyond_video": beyond} if beyond else {}),
         "ingest": {

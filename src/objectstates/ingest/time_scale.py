@@ -127,7 +127,7 @@ def _some(clips: Sequence[ClipSpan]) -> Sequence[ClipSpan]:
 def _measure(clip: ClipSpan, image_fps: float) -> tuple[float, float] | None:
     """Seconds that a clip lasts, and frames read per second; None if it cannot be opened."""
     try:
-        video = probe(clip.video, image_fps=image_fps)
+        video = probe(clip.video, image_fps=clip.image_fps or image_fps)
     except VideoError:
         return None
     end = video.duration if clip.end is None else min(clip.end, video.duration)

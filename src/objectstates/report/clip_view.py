@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import PurePath
 
 import numpy as np
 
@@ -305,11 +306,19 @@ def object_name(result: Result) -> str | None:
     return " ".join(name.split()) if isinstance(name, str) else None
 
 
-def image_fps(result: Result) -> float:
-    """Frame rate of videos that are folders of images: that of ingest, else 25."""
-    ingest = result.corpus.info.get("ingest")
-    rate = ingest.get("image_fps") if isinstance(ingest, dict) else None
-    return float(rate) if isinstance(rate, int | float) and 0 < rate < math.inf else 25.0
+def image_fps(result: Result, video: str | PurePath | None = None) -> float:
+    """Frame rate of videos that are folders of images: that of ``video``, of ingest, else 25.
+
+    ``info["image_fps"]`` of a corpus has the rates of single videos, by the names of their folders.
+    """
+    info = result.corpus.info
+    rates, ingest = info.get("image_fps"), info.get("ingest")
+    known = [
+        rates.get(PurePath(video).name) if isinstance(rates, dict) and video else None,
+        ingest.get("image_fps") if isinstance(ingest, dict) else None,
+    ]
+    found = (float(r) for r in known if isinstance(r, int | float) and 0 < r < math.inf)
+    return next(found, 25.0)
 
 
 def box_at(boxes: Array, time: float) -> Array:

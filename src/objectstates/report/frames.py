@@ -123,11 +123,14 @@ def read_requests(
     requests: Mapping[str, Sequence[FrameRequest]],
     plan: FramePlan,
     *,
-    image_fps: float = 25.0,
+    image_fps: float | Mapping[str, float] = 25.0,
     processes: int = 1,
     progress: Progress | None = None,
 ) -> FrameImages:
-    """Read the requested frames of each video; videos that fail do not affect the others."""
+    """Read the requested frames of each video; videos that fail do not affect the others.
+
+    image_fps : frame rate of folders of images, or of each of them.
+    """
     items = [(video, tuple(wanted)) for video, wanted in requests.items()]
     done = count(1)
 
@@ -179,12 +182,13 @@ _Frames = tuple[dict[tuple[int, int], FrameImage], str]
 class _FrameReader:
     """Reads the requested frames of one video after another, in a worker process."""
 
-    def __init__(self, plan: FramePlan, image_fps: float) -> None:
+    def __init__(self, plan: FramePlan, image_fps: float | Mapping[str, float]) -> None:
         cv2.setNumThreads(1)  # there is one process per core
         self.plan, self.image_fps = plan, image_fps
 
     def __call__(self, item: tuple[str, tuple[FrameRequest, ...]], tick: Tick) -> _Frames:
         video, requests = item
+        rate = self.image_fps if isinstance(self.image_fps, int | float) else self.image_fps[video]
         by_time: dict[float, list[FrameRequest]] = {}
         for request in requests:
             by_time.setdefault(request.time, []).append(request)
@@ -197,7 +201,7 @@ class _FrameReader:
                 tolerance=_TOLERANCE,
                 fps=_READ_FPS,
                 max_side=READ_SIDE,
-                image_fps=self.image_fps,
+                image_fps=rate,
                 problems=problems,
             )
             for request in by_time[time]

@@ -67,9 +67,8 @@ def write_report(
     requests = _frame_requests(clips, plan)
     if processes is None:
         processes = 1 if len(requests) <= _FEW_VIDEOS else default_processes()
-    images = read_requests(
-        requests, plan, image_fps=image_fps(result), processes=processes, progress=progress
-    )
+    rates = {video: image_fps(result, video) for video in requests}
+    images = read_requests(requests, plan, image_fps=rates, processes=processes, progress=progress)
     page = _render(result, clips, images, plan, target.parent)
     size = f"{len(page.encode()) / 1e6:.1f} MB"
     try:

@@ -26,6 +26,7 @@ class ClipSpan:
     """A clip to read: ``[start, end)`` of a video in seconds; None is the video's own bound.
 
     episode : the recorded episode that it shows, if it is of a robot dataset.
+    image_fps : frame rate of a folder of images, if it has one of its own.
     """
 
     id: str
@@ -33,6 +34,7 @@ class ClipSpan:
     start: float | None = None
     end: float | None = None
     episode: RecordedEpisode | None = None
+    image_fps: float | None = None
 
     @property
     def origin(self) -> float | None:

@@ -37,10 +37,14 @@ _previews = ThreadPoolExecutor(1, thread_name_prefix="preview")
 _frames = ThreadPoolExecutor(2, thread_name_prefix="frame")
 
 
-def video_routes(path_of: PathOf, *, image_fps: float = 25.0) -> list[BaseRoute]:
+def video_routes(
+    path_of: PathOf, *, image_fps: Callable[[Path], float] = lambda _: 25.0
+) -> list[BaseRoute]:
     """``video?clip=ID``, with byte ranges, and ``frame?clip=ID&time=SECONDS&side=PIXELS``.
 
     The header ``X-Frame-Time`` of a frame has its time in seconds, which is the nearest there is.
+
+    image_fps : frame rate of a folder of images.
     """
 
     async def video(request: Request) -> Response:
@@ -48,7 +52,7 @@ def video_routes(path_of: PathOf, *, image_fps: float = 25.0) -> list[BaseRoute]
         loop = asyncio.get_running_loop()
         try:
             if await loop.run_in_executor(_frames, needs_preview, source):
-                make = partial(preview_of, source, image_fps=image_fps)
+                make = partial(preview_of, source, image_fps=image_fps(source))
                 source = await loop.run_in_executor(_previews, make)
         except VideoError as problem:
             raise HTTPException(404, str(problem)) from None
@@ -63,7 +67,7 @@ def video_routes(path_of: PathOf, *, image_fps: float = 25.0) -> list[BaseRoute]
         time = _number(request, "time", 0.0, 1e7)
         side = round(_number(request, "side", *_SIDES, default=640.0))
         loop = asyncio.get_running_loop()
-        make = partial(frame_jpeg, source, time, side, image_fps=image_fps)
+        make = partial(frame_jpeg, source, time, side, image_fps=image_fps(source))
         try:
             jpeg, found = await loop.run_in_executor(_frames, make)
         except VideoError as problem:

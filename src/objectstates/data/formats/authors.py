@@ -10,6 +10,7 @@ Their objective with beta = 1 is the paper's with ``nu=0.5`` (their coupling ter
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def read_authors(path: str | Path) -> Corpus:
     Their labels do not distinguish false positives from ambiguous tracklets: both become 0.
     """
     path = Path(path)
-    variables = _load(path)
+    variables = load_variables(path, [*_REQUIRED, *_OPTIONAL])
     missing = [name for name in _REQUIRED if name not in variables]
     if missing:
         raise CorpusError(
@@ -150,19 +151,22 @@ def realise(precedes: Array, time: Array, clip: int = 0) -> tuple[Array, Array]:
 # --- MATLAB files ----------------------------------------------------------------------------
 
 
-def _load(path: Path) -> dict[str, Any]:
-    """The variables as arrays, and cells as lists, of either version of the format."""
+def load_variables(path: Path, names: Sequence[str]) -> dict[str, Any]:
+    """The variables of these names as arrays, and cells as lists, of either version of the format.
+
+    Names that the file lacks are left out.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(520)
     except OSError as problem:
         raise CorpusError(f"{path} cannot be read: {problem.strerror}") from problem
     if b"\x89HDF\r\n\x1a\n" in head:
-        return _load_hdf5(path)
+        return _load_hdf5(path, names)
     from scipy.io import loadmat
 
     try:
-        found = loadmat(path, variable_names=[*_REQUIRED, *_OPTIONAL])
+        found = loadmat(path, variable_names=list(names))
     except Exception as problem:  # scipy raises errors of any type for malformed files
         raise CorpusError(f"{path} is not a MATLAB file that can be read: {problem}") from problem
     return {name: _unwrap(value) for name, value in found.items()}
@@ -174,7 +178,7 @@ def _unwrap(value: Any) -> Any:
     return value
 
 
-def _load_hdf5(path: Path) -> dict[str, Any]:
+def _load_hdf5(path: Path, names: Sequence[str]) -> dict[str, Any]:
     try:
         import h5py
     except ImportError:
@@ -192,8 +196,8 @@ def _load_hdf5(path: Path) -> dict[str, Any]:
 
     try:
         with h5py.File(path, "r") as file:
-            names = [name for name in (*_REQUIRED, *_OPTIONAL) if name in file]
-            return {name: unwrap(file, file[name]) for name in names}
+            found = [name for name in names if name in file]
+            return {name: unwrap(file, file[name]) for name in found}
     except (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as problem:
         raise CorpusError(f"{path} is not a MATLAB file that can be read: {problem}") from problem
 

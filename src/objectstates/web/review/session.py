@@ -107,9 +107,9 @@ class ReviewSession:
 
     # --- what is shown --------------------------------------------------------------------------
 
-    @property
-    def image_fps(self) -> float:
-        return image_fps(self._bare)
+    def image_fps(self, video: Path) -> float:
+        """Frame rate of a folder of images."""
+        return image_fps(self._bare, video)
 
     def state(self) -> dict[str, Any]:
         """All of the page but the details of a clip."""
@@ -148,7 +148,7 @@ class ReviewSession:
             )
             note = self._journal.notes.get(clip, "")
         video = self.video_of(clip)
-        size = None if video is None else video_size(video, self.image_fps)
+        size = None if video is None else video_size(video, self.image_fps(video))
         problem = "" if size else self._video_problem(clip) or "The video cannot be read."
         facts = {"note": note, "size": size, "video_problem": problem}
         return {**row, **clip_json(view, rows), **facts}
@@ -433,7 +433,7 @@ class ReviewSession:
         if video is None:
             return ()
         start, end = self._bare_view(clip).extent
-        return frame_times(video, start, end, self.image_fps)
+        return frame_times(video, start, end, self.image_fps(video))
 
     def _snapped(self, clip: str, start: float, end: float) -> tuple[float, float]:
         self._check_clip(clip)
