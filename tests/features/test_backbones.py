@@ -189,7 +189,7 @@ def test_half_precision_on_a_gpu_agrees_with_the_cpu(dinov2: Path, hub: Backbone
 
 def test_resnet50_gives_the_papers_map() -> None:
     try:
-        backbone = resnet50(pretrained=False)
+        backbone = resnet50(weights="random")
     except MissingExtraError as error:
         pytest.skip(str(error))
     (features,) = backbone.maps(noise(1, 70, 96, 3))

@@ -234,6 +234,21 @@ def vertex(side: Side, labels: Labels) -> Iterate:
     return iterate
 
 
+def mean_of_vertices(side: Side, labellings: Sequence[Labels]) -> Iterate:
+    """The iterate that is the mean of labellings, (M,) each."""
+    points = [vertex(side, labels) for labels in labellings]
+    count, n_clips = len(points), side.constraints.n_clips
+    iterate = points[0]._replace(
+        labels=np.mean([point.labels for point in points], axis=0),
+        vertices=np.concatenate([point.vertices for point in points], axis=1),
+        weights=np.full((n_clips, count), 1 / count),
+        counts=np.full(n_clips, count),
+        missing=np.mean([point.missing for point in points], axis=0),
+    )
+    refresh(side, iterate)
+    return iterate
+
+
 def refresh(side: Side, iterate: Iterate) -> None:
     """Recompute the running sums from the labels, so that rounding errors do not accumulate."""
     labels = merge_alike(iterate.labels, side.classes)
