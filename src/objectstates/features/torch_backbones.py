@@ -252,9 +252,7 @@ def fill(out: Images, frames: Frames, threads: ThreadPoolExecutor) -> None:
         pass  # an error of a thread is raised here
 
 
-def resnet50(
-    device: str = "cpu", threads: int = 1, *, weights: str = "imagenet"
-) -> TorchBackbone:
+def resnet50(device: str = "cpu", threads: int = 1, *, weights: str = "imagenet") -> TorchBackbone:
     """ResNet-50 as in the paper: its last convolutional map, 2,048 channels at stride 32.
 
     weights : "imagenet" (downloaded once by torchvision), "random", or a file.

@@ -18,6 +18,7 @@ change what a label costs, change the dense definition in ``reference.py`` first
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
