@@ -80,9 +80,7 @@ def train(
     show({"trained_on": _trained_on(drawn.counts), **kind, "written_to": str(out)}, False)
 
 
-def _train_rcnn(
-    drawn: Labels, out: Path, given: dict[str, Any], device: str, seed: int
-) -> None:
+def _train_rcnn(drawn: Labels, out: Path, given: dict[str, Any], device: str, seed: int) -> None:
     from objectstates.cli.progress import status_line
     from objectstates.detect import rcnn_training
 

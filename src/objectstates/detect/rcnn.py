@@ -2,8 +2,8 @@
 
 The network is torchvision's (Ren et al., NeurIPS 2015, with a feature pyramid): ResNet-50, or
 MobileNet v3, which a CPU can run. ``rcnn_training.py`` trains it. The paper used Fast R-CNN
-(Girshick, ICCV 2015) on geodesic object proposals; here a network proposes the regions, and the head that
-scores and refines them is the same.
+(Girshick, ICCV 2015) on geodesic object proposals; here a network proposes the regions, and the
+head that scores and refines them is the same.
 
 A model is one file: a header, and the weights as torch saves them. Nothing in it is executed.
 """
@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import io
 import json
-import pickle
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -125,9 +123,9 @@ def read_model(path: str | Path) -> RcnnModel:
     """Read the file of a trained network."""
     path = Path(path)
     with needs_extra("torch", f"detector fasterrcnn:{path}"):
-        import torch
+        import torch  # noqa: F401
     try:
-        content = torch.load(io.BytesIO(path.read_bytes()), map_location="cpu", weights_only=True)
+        content = _content(path)
         header = json.loads(content["header"])
         if header.get("format") != FORMAT:
             raise ValueError("another kind of file")
@@ -136,29 +134,38 @@ def read_model(path: str | Path) -> RcnnModel:
                 f"{path} has format version {header.get('format_version')!r}, but this version of "
                 f"objectstates reads {FORMAT_VERSION}: train it again"
             )
-        if header["backbone"] not in BUILDERS:
-            raise ValueError(f"backbone {header['backbone']!r}")
         network = build(header["backbone"], int(header["side"]))
         network.load_state_dict(content["weights"])
+        return RcnnModel(
+            object=str(header["object"]),
+            backbone=header["backbone"],
+            side=int(header["side"]),
+            trained_on={str(k): int(v) for k, v in header["trained_on"].items()},
+            weights_from=str(header["weights_from"]),
+            network=network,
+        )
     except FileNotFoundError:
         raise DetectorError(f"{path} does not exist: train a detector, or check the path") from None
     except OSError as problem:
         raise DetectorError(f"{path} cannot be read: {problem.strerror or problem}") from problem
-    except (
-        ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError,
-        pickle.UnpicklingError, zipfile.BadZipFile,
-    ) as error:  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise DetectorError(
             f"{path} is not a detector of `fasterrcnn`, or is damaged ({error}): train it again"
         ) from error
-    return RcnnModel(
-        object=str(header["object"]),
-        backbone=header["backbone"],
-        side=int(header["side"]),
-        trained_on={str(k): int(v) for k, v in header["trained_on"].items()},
-        weights_from=str(header["weights_from"]),
-        network=network,
-    )
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """What torch saved as a dict of tensors and text; nothing in it is executed."""
+    import torch
+
+    data = io.BytesIO(path.read_bytes())
+    try:
+        content = torch.load(data, map_location="cpu", weights_only=True)
+    except Exception as error:  # of a foreign file, errors of any type
+        raise ValueError(str(error).splitlines()[0] if str(error) else type(error)) from error
+    if not isinstance(content, dict):
+        raise ValueError("there are no names in it")
+    return content
 
 
 def build(backbone: str, side: int) -> Any:
@@ -227,14 +234,10 @@ def _downloaded(backbone: str, weights: str) -> Mapping[str, Any]:
 
 
 def _read_weights(path: Path) -> Mapping[str, Any]:
-    import torch
-
     try:
-        content = torch.load(io.BytesIO(path.read_bytes()), map_location="cpu", weights_only=True)
+        content = _content(path)
     except OSError as problem:
         raise DetectorError(f"`weights`: {path} cannot be read: {problem.strerror}") from problem
-    except (RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as problem:
+    except ValueError as problem:
         raise DetectorError(f"`weights`: {path} is no file of weights ({problem})") from problem
-    if not isinstance(content, dict):
-        raise DetectorError(f"`weights`: {path} is no file of weights: there are no names in it")
     return dict(content.get("weights", content))

@@ -222,7 +222,9 @@ def _augmented(example: _Example, recipe: RcnnRecipe, rng: np.random.Generator) 
     return _Example(coloured, transformed(boxes, matrix, (height, width)))
 
 
-def transformed(boxes: Floats32, matrix: npt.NDArray[np.float64], size: tuple[int, int]) -> Floats32:
+def transformed(
+    boxes: Floats32, matrix: npt.NDArray[np.float64], size: tuple[int, int]
+) -> Floats32:
     """Boxes under a scaling and shift (2, 3), clipped to ``size`` (height, width).
 
     Those of which little remains are dropped.

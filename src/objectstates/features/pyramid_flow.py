@@ -204,10 +204,9 @@ def _farneback(before: Gray, after: Gray, start: Floats32) -> Floats32:
     height, width = before.shape
     down, right = max(0, SMALLEST_SIDE - height), max(0, SMALLEST_SIDE - width)
     if down or right:
-        before, after, start = (
-            cv2.copyMakeBorder(array, 0, down, 0, right, cv2.BORDER_REPLICATE)
-            for array in (before, after, start)
-        )
+        edges = ((0, down), (0, right))
+        before, after = (np.pad(gray, edges, mode="edge") for gray in (before, after))
+        start = np.pad(start, (*edges, (0, 0)), mode="edge")
     flow = cv2.calcOpticalFlowFarneback(
         before,
         after,
@@ -236,11 +235,15 @@ def _matches_of_flow(gray: Gray, flow: Floats32) -> tuple[Floats32, Floats32]:
 def _warped(before: Gray, after: Gray, camera: Floats) -> Gray:
     """``after`` as the camera of ``before`` would see it; what it does not show is ``before``'s."""
     height, width = before.shape
-    how = {"dsize": (width, height), "borderMode": cv2.BORDER_CONSTANT}
-    inverse = cv2.WARP_INVERSE_MAP
-    warped = cv2.warpPerspective(after, camera, flags=cv2.INTER_LINEAR | inverse, **how)
     inner = np.zeros_like(before)
     edge = WARP_MARGIN + 1
     inner[edge:-edge, edge:-edge] = 1
-    shown = cv2.warpPerspective(inner, camera, flags=cv2.INTER_NEAREST | inverse, **how)
-    return np.asarray(np.where(shown == 1, warped, before), np.uint8)
+
+    def seen(image: Gray, interpolation: int) -> Gray:
+        flags = interpolation | cv2.WARP_INVERSE_MAP
+        return np.asarray(
+            cv2.warpPerspective(image, camera, (width, height), flags=flags), np.uint8
+        )
+
+    shown = seen(inner, cv2.INTER_NEAREST) == 1
+    return np.where(shown, seen(after, cv2.INTER_LINEAR), before)
