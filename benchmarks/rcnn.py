@@ -26,7 +26,7 @@ from benchmarks.needs import CORE, TORCH, require
 if TYPE_CHECKING:
     from objectstates.data.truth import ClipTruth
     from objectstates.detect.metrics import Evaluation
-    from objectstates.detect.rcnn_training import Progress, RcnnRecipe
+    from objectstates.detect.rcnn_training import RcnnRecipe
     from objectstates.video.clip_list import ClipSpan
 
     Known = list[tuple[ClipSpan, ClipTruth]]
@@ -107,7 +107,11 @@ def measure(task: Task, recipe: RcnnRecipe, arguments: argparse.Namespace) -> di
         "seen": evaluate(detector, train_labels(task.train, task.name, 4)),
         "held out": evaluate(detector, judge_labels(task.judge, task.name)),
     }
-    row = {"boxes": labels.counts["boxes"], "steps": lines.steps, "seconds": seconds}
+    row: dict[str, Any] = {
+        "boxes": labels.counts["boxes"],
+        "steps": lines.steps,
+        "seconds": seconds,
+    }
     for name, found in judged.items():
         row[name] = scores(found)
     if arguments.fewshot:

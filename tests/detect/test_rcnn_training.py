@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from objectstates.base.errors import LabelError, SettingError
+from objectstates.detect.detections import DetectorOptions
 from objectstates.detect.labels import read_labels
 from objectstates.detect.metrics import evaluate
+from objectstates.detect.rcnn import RcnnDetector
 from objectstates.detect.rcnn_training import RcnnRecipe, train, transformed
 from objectstates.detect.trained import load_trained
 from tests.detect import torchvision_here
@@ -87,8 +89,5 @@ def test_it_learns_what_it_was_shown(labels):
     device = "cuda" if torch.cuda.is_available() else "cpu"
     recipe = RcnnRecipe(steps=150, batch=4, side=128, rate=5e-4)
     model = train(labels, backbone="mobilenet", weights="random", device=device, recipe=recipe)
-    from objectstates.detect.rcnn import RcnnDetector
-    from objectstates.detect.detections import DetectorOptions
-
     found = evaluate(RcnnDetector(model, DetectorOptions(device=device, threshold=0.2)), labels)
     assert found.average_precision > 0.3
