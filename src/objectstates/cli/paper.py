@@ -96,7 +96,8 @@ def _check_networks(params: Mapping[str, Any]) -> None:
     """Raise if a network of the paper is wanted that cannot be run."""
     from objectstates.features.registry import check_backbone
 
-    for name in ("appearance", "conv_words"):
+    used = ("appearance", "conv_words") if params.get("chunks") == "paper" else ("appearance",)
+    for name in used:
         spec = str(params.get(name, ""))
         if spec.split(":")[0] not in _NETWORKS:
             continue
