@@ -60,7 +60,7 @@ def random_resnet50(device: str, threads: int = 1) -> TorchBackbone:
     import torch
 
     torch.manual_seed(0)
-    return resnet50(device, threads, pretrained=False)
+    return resnet50(device, threads, weights="random")
 
 
 def dinov2_small(device: str, threads: int = 1) -> TorchBackbone:

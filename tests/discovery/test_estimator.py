@@ -19,6 +19,7 @@ from objectstates.base.errors import (
     ResultError,
     SettingError,
 )
+from objectstates.data.corpus import UNKNOWN
 from objectstates.data.corrections import Correction
 from objectstates.data.label_names import LabelNames
 from objectstates.data.synthetic import synthetic_corpus
@@ -230,6 +231,31 @@ def test_same_seed_same_result(corpus, model):
     assert (again.labels_ == model.labels_).all()
     assert again.objective_ == model.objective_
     assert again.gap_ == model.gap_
+
+
+def test_the_fit_never_reads_the_truth(corpus, model):
+    unknown = {
+        "tracklets": replace(corpus.tracklets, label=np.full_like(corpus.tracklets.label, UNKNOWN)),
+        "chunks": replace(corpus.chunks, label=np.full_like(corpus.chunks.label, UNKNOWN)),
+    }
+    blind = JointDiscovery(seed=model.seed).fit(replace(corpus, **unknown))
+    assert (blind.labels_ == model.labels_).all()
+    assert (blind.action_chunk_ == model.action_chunk_).all()
+
+
+def test_the_papers_algorithm_has_its_steps_and_start(corpus):
+    full = JointDiscovery.paper(solver="full", verdict=False).fit(corpus)
+    assert full.n_iter_ == 630
+    block = JointDiscovery.paper(verdict=False).fit(corpus)
+    assert block.gap_ < full.gap_
+    assert block.relaxed_objective_ < 1.02 * full.relaxed_objective_
+    starts = set()
+    for solver in ("block", "full"):
+        seen: list[float] = []
+        model = JointDiscovery.paper(solver=solver, max_passes=1, verdict=False)
+        model.fit(corpus, callback=lambda progress, seen=seen: seen.append(progress.objective))
+        starts.add(seen[0])
+    assert len(starts) == 2
 
 
 def test_full_steps_are_the_papers_solver(corpus, model):

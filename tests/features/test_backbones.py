@@ -11,8 +11,8 @@ import pytest
 from objectstates.base.errors import BackboneError, MissingExtraError, SettingError
 from objectstates.features import torch_backbones
 from objectstates.features.backbones import Backbone, Images, padded
-from objectstates.features.registry import load_backbone
-from objectstates.features.torch_backbones import resnet50
+from objectstates.features.registry import check_backbone, load_backbone
+from objectstates.features.torch_backbones import resnet50, vgg16
 
 
 def noise(*shape: int) -> Images:
@@ -29,7 +29,7 @@ def test_lite0_is_the_default() -> None:
     assert load_backbone("lite0", strides=[8]).fingerprint == backbone.fingerprint
 
 
-@pytest.mark.parametrize("spec", ["", "vgg", "hf:", "resnet18"])
+@pytest.mark.parametrize("spec", ["", "vgg", "hf:", "hf", "resnet18", "vgg16:", "lite0:x"])
 def test_an_unknown_spec_names_the_choices(spec: str) -> None:
     with pytest.raises(SettingError, match="choose lite0, resnet50 or hf:MODEL"):
         load_backbone(spec)
@@ -189,7 +189,7 @@ def test_half_precision_on_a_gpu_agrees_with_the_cpu(dinov2: Path, hub: Backbone
 
 def test_resnet50_gives_the_papers_map() -> None:
     try:
-        backbone = resnet50(pretrained=False)
+        backbone = resnet50(weights="random")
     except MissingExtraError as error:
         pytest.skip(str(error))
     (features,) = backbone.maps(noise(1, 70, 96, 3))
@@ -197,3 +197,40 @@ def test_resnet50_gives_the_papers_map() -> None:
     assert (features.stride, backbone.channels) == (32, (2048,))
     assert (features.values >= 0).all()
     assert features.values.std() > 0
+
+
+def test_vgg16_gives_the_papers_map() -> None:
+    try:
+        backbone = vgg16(weights="random")
+    except MissingExtraError as error:
+        pytest.skip(str(error))
+    (features,) = backbone.maps(noise(1, 70, 96, 3))
+    assert features.values.shape == (1, 5, 6, 512)
+    assert (features.stride, backbone.channels) == (16, (512,))
+    assert (features.values >= 0).all()
+    assert features.values.std() > 0
+    assert vgg16(weights="random").fingerprint == backbone.fingerprint
+
+
+def test_weights_come_from_a_file(tmp_path: Path) -> None:
+    try:
+        import torch
+        from torchvision import models
+    except (ImportError, RuntimeError, OSError) as error:
+        pytest.skip(f"torchvision does not import here: {error}")
+    torch.manual_seed(3)
+    torch.save(models.resnet50().state_dict(), tmp_path / "r.pth")
+    given = load_backbone(f"resnet50:{tmp_path / 'r.pth'}")
+    assert given.fingerprint != load_backbone("resnet50:random").fingerprint
+    with pytest.raises(BackboneError, match=r"resnet50:.*no\.pth"):
+        load_backbone(f"resnet50:{tmp_path / 'no.pth'}")
+
+
+@pytest.mark.parametrize("spec", ["resnet50", "vgg16:random"])
+def test_what_cannot_run_is_told_before_it_is_loaded(
+    spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_backbone("lite0")
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    with pytest.raises(MissingExtraError, match=r"objectstates\[torch\]"):
+        check_backbone(spec)

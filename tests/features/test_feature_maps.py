@@ -291,7 +291,7 @@ def test_frames_of_several_sizes_are_refused(convolution: TorchBackbone) -> None
 
 def test_resnet50_gives_the_papers_map() -> None:
     try:
-        backbone = resnet50(pretrained=False)
+        backbone = resnet50(weights="random")
     except MissingExtraError as error:
         pytest.skip(str(error))
     frames = noise(2)

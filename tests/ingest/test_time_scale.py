@@ -194,7 +194,7 @@ def test_the_command_says_which_lengths_it_used(short_clips, tmp_path, monkeypat
         ([], 0.2),
         (config, 0.5),
         ([*config, "--tracklet-seconds", "auto"], 0.2),
-        ([*config, "--paper", "--chunks", "dense"], 1.0),
+        ([*config, "--paper", "--chunks", "dense", "--appearance", "lite0"], 1.0),
     ):
         monkeypatch.setattr("sys.argv", [*common, *words])
         with pytest.raises(SystemExit) as end:

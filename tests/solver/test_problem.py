@@ -9,6 +9,7 @@ from objectstates.solver.problem import (
     block_gradient,
     classes_of,
     classifier_scores,
+    mean_of_vertices,
     one_hot,
     refresh,
     residual,
@@ -169,3 +170,16 @@ def test_what_a_clip_lacks_is_paid_for():
     without = JointProblem(problem.action, free, problem.nu).integer_terms(z, y)
     assert lacking.state - without.state == pytest.approx(0.002)
     assert lacking.joint <= whole.joint + 1e-12
+
+
+def test_the_mean_of_labellings_is_their_mean():
+    problem = random_problem(np.random.default_rng(3))
+    side = problem.state
+    rng = np.random.default_rng(4)
+    drawn = [random_labels(side.constraints, rng) for _ in range(5)]
+    at = mean_of_vertices(side, drawn)
+    np.testing.assert_allclose(at.labels, np.mean([one_hot(d, 2) for d in drawn], axis=0))
+    np.testing.assert_array_equal(at.counts, 5)
+    points = [vertex(side, labels) for labels in drawn]
+    expected = np.mean([point.factor_sums for point in points], axis=0)
+    np.testing.assert_allclose(at.factor_sums, expected, atol=1e-12)

@@ -14,7 +14,7 @@ import numpy as np
 
 from objectstates.app.workspace import Workspace
 from objectstates.base.cache import cache_folder
-from objectstates.base.choices import Engine
+from objectstates.base.choices import PAPER_INGEST, Engine, paper_fit
 from objectstates.base.errors import SettingError, VideoError
 from objectstates.base.storage import make_folder
 from objectstates.base.torch_utils import solver_device
@@ -86,6 +86,7 @@ def discover(
     shards: int = 1,
     scratch: str | Path | None = None,
     monitor: Monitor | None = None,
+    paper: bool = False,
     configuration: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Result:
@@ -112,6 +113,7 @@ def discover(
     cache, no_cache : folder for per-clip observations (the user's cache unless given), or none.
     out_of_core, shards, scratch : fit with features on disk (``JointDiscovery.fit_folder``).
     monitor : receives progress.
+    paper : use the paper's settings, except those given (docs/method.md); needs the extra torch.
     configuration : recorded in the result's summary.
     settings : of ``IngestSettings`` and `JointDiscovery`, such as ``nu=1.0`` or ``max_side=320``.
 
@@ -124,6 +126,8 @@ def discover(
     if "object_name" in settings:
         raise SettingError("there is no setting `object_name`: use `object`")
     settings = {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}
+    if paper:
+        settings = {**paper_fit(settings.get("solver", "block")), **PAPER_INGEST, **settings}
     settings |= {"object_name": object, "detector": detector, "strict": strict}
     _check_names(settings)
     settings, names = chain_of(settings, states, action)

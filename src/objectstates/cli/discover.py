@@ -24,6 +24,7 @@ from objectstates.cli.output import (
     show_page,
     warnings_in_a_line,
 )
+from objectstates.cli.paper import follow_paper
 from objectstates.cli.progress import fit_line, ingest_bar, report_bar
 from objectstates.cli.report import report
 from objectstates.cli.settings_file import OF_ONE_RUN, Config, Paper, effective, runs_stages
@@ -60,6 +61,7 @@ def discover(
 
     An interrupted run continues when the same command is repeated.
     """
+    follow_paper(call)
     try:
         found = run(out, videos or [], call.params)
     except KeyboardInterrupt:

@@ -22,6 +22,7 @@ from objectstates.cli.options import (
     flag,
 )
 from objectstates.cli.output import show, warnings_in_a_line
+from objectstates.cli.paper import follow_paper
 from objectstates.cli.progress import fit_line
 from objectstates.cli.settings_file import Config, Paper, effective
 from objectstates.cli.verdict import Require, check_required, print_verdict
@@ -114,6 +115,7 @@ def fit(
     from objectstates.base.storage import make_folder
     from objectstates.data.result import ARTEFACT
 
+    follow_paper(call)
     place = ARTEFACT.check_target(out)
     settings, names = chain_of(call.params, states, action)
     model, told = model_from(settings), {**_told(corrections, place), "names": names}

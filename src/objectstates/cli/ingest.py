@@ -25,6 +25,7 @@ from objectstates.cli.options import (
     seconds,
 )
 from objectstates.cli.output import complain, show
+from objectstates.cli.paper import follow_paper
 from objectstates.cli.progress import ingest_bar
 from objectstates.cli.settings_file import Config, Paper
 
@@ -41,8 +42,8 @@ def ingest(
     detector: Annotated[
         str,
         flag(
-            "boxes:FILE, fewshot:MODEL, onnx:FILE, torchvision:NAME, hf:MODEL, or motion "
-            "(needs no detector; weaker)."
+            "boxes:FILE, fewshot:MODEL, fasterrcnn:MODEL, onnx:FILE, torchvision:NAME, hf:MODEL, "
+            "or motion (needs no detector; weaker)."
         ),
     ] = "motion",
     clips: Annotated[Path | None, flag("A CSV list of clips: video,start,end,id.")] = None,
@@ -67,10 +68,15 @@ def ingest(
     ] = "none",
     like: Annotated[Path | None, flag("Take all settings and codebooks from this corpus.")] = None,
     threshold: Annotated[float, flag("Drop detections below this score.")] = DETECTION_THRESHOLD,
-    appearance: Annotated[str, flag("Backbone: lite0, resnet50, or hf:MODEL.")] = "lite0",
+    appearance: Annotated[
+        str, flag("Backbone: lite0, resnet50, vgg16 (with :FILE of weights), or hf:MODEL.")
+    ] = "lite0",
     chunks: Annotated[
         ChunkKind, flag("Dense descriptors, or the paper's bags of words.")
     ] = "dense",
+    conv_words: Annotated[
+        str, flag("Of bags of words: the backbone of the convolutional ones, or appearance's.")
+    ] = "appearance",
     change_columns: Annotated[
         bool,
         flag(
@@ -107,6 +113,7 @@ def ingest(
     from objectstates.ingest.pipeline import ingest_to, settings_of
     from objectstates.robots.dataset_clips import find_dataset_clips
 
+    follow_paper(call)
     ARTEFACT.check_target(out)
     model = Corpus.load(like, features=False) if like is not None else None
     settings = settings_of(model) if model is not None else settings_from(call.params)

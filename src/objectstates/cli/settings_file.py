@@ -28,6 +28,9 @@ from objectstates.cli.options import seconds_or_auto
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+FROM_FILE = "objectstates.settings_file"
+"""Key in a call's ``meta``: the file of ``--config``, and what it sets, by parameter."""
+
 OF_ONE_RUN = frozenset({"out", "like", "config", "paper", "json", "require"})
 """Options of a single run, which cannot be set in a file."""
 
@@ -252,6 +255,7 @@ def _name(table: str, key: str) -> str:
 def _use_file(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
         read = read_configuration(path, str(context.info_name))
+        context.meta[FROM_FILE] = path, read
         context.default_map = {**read, **(context.default_map or {})}
     return path
 
@@ -278,7 +282,7 @@ Paper = Annotated[
         "--paper",
         callback=_use_paper,
         is_eager=True,
-        help="Use the paper's settings as defaults; other options still change them.",
+        help="Use the paper's settings; other options still change them, --config does not.",
     ),
 ]
 

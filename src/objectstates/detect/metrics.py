@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from objectstates.base.geometry import MATCH_IOU, areas, intersections, iou
 from objectstates.detect.detections import Detections
-from objectstates.detect.fewshot import FewShotDetector
 from objectstates.detect.labels import Labels, read_labels
+from objectstates.detect.trained import TrainedDetector
 from objectstates.video.reader import Frame
 
 Floats = npt.NDArray[np.floating]
@@ -52,7 +52,7 @@ class Evaluation:
 
 
 def evaluate(
-    detector: FewShotDetector, labels: str | Path | Labels, object: str | None = None
+    detector: TrainedDetector, labels: str | Path | Labels, object: str | None = None
 ) -> Evaluation:
     """Evaluate a detector on labels that it was not trained on.
 

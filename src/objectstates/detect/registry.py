@@ -17,6 +17,10 @@ DETECTORS = {  # KIND or KIND:NAME: module of this folder and function, imported
         "existing boxes: COCO JSON, MOT CSV, CVAT video XML, or a folder of them",
     ),
     "fewshot:MODEL": ("fewshot:load_fewshot", "trained by `objectstates detector train`"),
+    "fasterrcnn:MODEL": (
+        "rcnn:load_rcnn",
+        "trained by `objectstates detector train --model fasterrcnn`",
+    ),
     "onnx:FILE": ("onnx_models:load_onnx", "an ONNX model; onnx:FILE#3 for its class 3"),
     "torchvision:NAME": (
         "torch_models:torchvision_detector",

@@ -102,12 +102,14 @@ def pose_in_memory(
     device: str,
     reduce: int | None,
     classes: Array,
+    starts: int = 1,
     kept: KeptFactors | None = None,
     warm: bool = False,
 ) -> Pose:
     """All rows are in memory; ``device`` factors the features, ``reduce`` as in the estimator.
 
     classes : (K,) which states look alike (``solver/problem.py``).
+    starts : random labellings whose mean is the first point.
     kept : holds factors for later fits of these clips; ``warm`` begins at their last solution.
     """
 
@@ -127,6 +129,7 @@ def pose_in_memory(
             joint,
             lambda side, *given: sides.factored[side].classifier(*given),
             kept.begin_at(corpus.clip_ids, action, state) if kept is not None and warm else None,
+            starts=starts,
         )
         yield Posed(problem, sides.reductions, WARM_ROUND_EVERY if warm else 1)
         if kept is not None:  # not after an exception: the point may be none

@@ -1,4 +1,4 @@
-"""Backbones run by torch, on CPU or GPU: the paper's ResNet-50, and transformers from the hub.
+"""Backbones run by torch, on CPU or GPU: the paper's ResNet-50 and VGG16, and transformers.
 
 Frames are copied to the device as bytes and normalised there. On a GPU the network runs in half
 precision, and a batch in parts: while it runs on one part, the host copies the next. `device_maps`
@@ -252,17 +252,52 @@ def fill(out: Images, frames: Frames, threads: ThreadPoolExecutor) -> None:
         pass  # an error of a thread is raised here
 
 
-def resnet50(device: str = "cpu", threads: int = 1, *, pretrained: bool = True) -> TorchBackbone:
-    """ResNet-50 as in the paper: its last convolutional map, 2,048 channels at stride 32."""
-    with needs_extra("torch", "backbone resnet50"):
-        import torch
-        from torchvision import models
-    with loading("backbone resnet50", BackboneError):
-        whole = models.resnet50(weights="IMAGENET1K_V1" if pretrained else None)
+def resnet50(device: str = "cpu", threads: int = 1, *, weights: str = "imagenet") -> TorchBackbone:
+    """ResNet-50 as in the paper: its last convolutional map, 2,048 channels at stride 32.
+
+    weights : "imagenet" (downloaded once by torchvision), "random", or a file.
+    """
+    whole = _torchvision_network("resnet50", weights)
+    import torch
+
     network = torch.nn.Sequential(*list(whole.children())[:-2])  # without pooling and classifier
     return TorchBackbone(
         network, network, name="resnet50", stride=32, channels=2048, device=device, threads=threads
     )
+
+
+def vgg16(device: str = "cpu", threads: int = 1, *, weights: str = "imagenet") -> TorchBackbone:
+    """VGG16's conv5 as in the paper: the map before the last pooling, 512 channels at stride 16.
+
+    weights : as of `resnet50`.
+    """
+    network = _torchvision_network("vgg16", weights).features[:30]  # up to the ReLU of conv5_3
+    return TorchBackbone(
+        network, network, name="vgg16", stride=16, channels=512, device=device, threads=threads
+    )
+
+
+def _torchvision_network(name: str, weights: str) -> Any:
+    """A network for ImageNet's classes. Random weights are the same in every process."""
+    with needs_extra("torch", f"backbone {name}"):
+        import torch
+        from torchvision import models
+    if weights == "random":
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(0)
+            return models.get_model(name, weights=None)
+    if weights == "imagenet":
+        with loading(f"backbone {name}", BackboneError):
+            try:
+                return models.get_model(name, weights="IMAGENET1K_V1")
+            except OSError as problem:
+                raise OSError(
+                    f"{problem}; without a network, give the file of its weights: {name}:FILE"
+                ) from problem
+    with loading(f"backbone {name}:{weights}", BackboneError):
+        network = models.get_model(name, weights=None)
+        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+    return network
 
 
 def hub_model(model: str, device: str = "cpu", threads: int = 1) -> TorchBackbone:

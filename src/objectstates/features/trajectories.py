@@ -1,13 +1,23 @@
-"""Histograms of optical flow (HOF) along dense trajectories.
+"""Histograms of optical flow (HOF) along improved dense trajectories.
 
-Wang & Schmid, Action recognition with improved trajectories, ICCV 2013, at one spatial scale:
-points on a dense grid are tracked through the median-filtered flow for 15 frames; static and
-erratic ones are dropped; the flow without the camera's motion is summarised in a 32 x 32 pixel
-patch around the point, in 2 x 2 x 3 cells of 9 bins.
+Wang & Schmid, Action recognition with improved trajectories, ICCV 2013, after their program: at
+each of several spatial scales, points on a grid of 5 pixels are followed through the flow for 15
+frames. A path is dropped if it is static (standard deviation below the root of 3 pixels in x and
+in y) or erratic (above 50 pixels, or most of it in one jump), or if it moves by no more than a
+pixel per frame without the camera's motion. The flow without the camera's motion is summarised in a
+patch of 32 x 32 pixels around the point, in 2 x 2 x 3 cells of 9 bins. All lengths are in pixels of
+the frame.
 
-Two things differ. Whether a trajectory is static is decided on its path without the camera's
-motion, so an object that the camera follows is kept. And histograms are summed frame by frame, so
-a live trajectory holds one descriptor, not one per frame.
+What differs from their program:
+
+* the flow and the camera's motion: see ``pyramid_flow.py``;
+* frames have at most 25 a second and a longer side of at most ``max_side`` pixels (``ingest``), so
+  that a trajectory lasts 0.6 s and a patch covers the same part of the scene in all videos;
+* of their four descriptors (trajectory, HOG, HOF, MBH) there is HOF alone, the one the paper uses;
+* a frame that is smaller than a patch has cells as large as fit.
+
+Histograms are summed frame by frame, so a live trajectory holds one descriptor, not one per frame;
+the result is the same.
 """
 
 from __future__ import annotations
@@ -20,7 +30,7 @@ import numpy.typing as npt
 
 from objectstates.base.errors import SettingError
 from objectstates.base.jit import compiled
-from objectstates.features.flow import FlowStep
+from objectstates.features.pyramid_flow import FlowLevel, FlowPyramid
 
 Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -37,14 +47,19 @@ MIN_TEXTURE = 1e-3  # of the frame's best corner; no trajectory starts below
 MIN_SPREAD = 3.0**0.5  # pixels, standard deviation in x or y; static below in both
 MAX_SPREAD = 50.0  # pixels; erratic beyond
 MAX_JUMP, MAX_JUMP_FRACTION = 20.0, 0.7  # pixels, and of the path, in one frame: a flow error
+MIN_MOTION = 1.0  # pixels per frame without the camera's motion, once at least
+SMOOTHING = 0.05  # added to every bin of a frame's histogram
+
+VERSION = 2  # part of cache keys: raise it when the descriptors of the same frames may change
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """n trajectories over the same frames, from ``start`` to ``end`` (seconds).
+    """n trajectories over the same frames, from ``start`` to ``end`` (seconds), of all scales.
 
-    positions : (n, 2) mean x, y, in pixels of the source frames.
-    hof : (n, 108) unit vectors, laid out as time cell, row, column, bin.
+    positions : (n, 2) mean x, y, in pixels of the frame.
+    hof : (n, 108), laid out as time cell, row, column, bin; the mean over a cell's frames of the
+        square roots of the bins' shares.
     """
 
     start: float
@@ -62,7 +77,7 @@ class Trajectories:
 
 
 class DenseTrajectories:
-    """From flow steps, one at a time, to the trajectories that end with each.
+    """From the motion between frames, one step at a time, to the trajectories that end with each.
 
     Memory is bounded by the frame size: at most ``length`` points per grid square are alive.
 
@@ -86,38 +101,64 @@ class DenseTrajectories:
         """Drop all live trajectories: the next step belongs to a new shot."""
         self._starts: list[float] = []
         self._end = -np.inf
+        self._scales: list[_Scale] = []
+
+    @property
+    def alive(self) -> int:
+        """Number of points that are followed."""
+        return sum(len(scale.ages) for scale in self._scales)
+
+    def update(self, step: FlowPyramid) -> Trajectories:
+        """Follow every point through the step; a gap in time before it begins a new shot."""
+        gap = abs(step.start - self._end) > 1e-6
+        if gap or [scale.shape for scale in self._scales] != [_shape(lv) for lv in step.levels]:
+            self.reset()
+            sizes = (self.length, self.step, self.patch)
+            self._scales = [_Scale(*sizes, _shape(level)) for level in step.levels]
+        self._starts = [*self._starts[1 - self.length :], step.start]
+        self._end = step.end
+        finished = [s.update(level) for s, level in zip(self._scales, step.levels, strict=True)]
+        positions, hof = (np.concatenate(parts) for parts in zip(*finished, strict=True))
+        return Trajectories(self._starts[0], step.end, positions, hof)
+
+
+def _shape(level: FlowLevel) -> tuple[int, int]:
+    height, width = level.texture.shape
+    return height, width
+
+
+class _Scale:
+    """The live trajectories of one spatial scale."""
+
+    def __init__(self, length: int, step: int, patch: int, shape: tuple[int, int]) -> None:
+        self.length, self.step, self.patch, self.shape = length, step, patch, shape
         self.ages = np.zeros(0, np.int64)
         # Positions so far, the newest at `ages`; displacements without the camera's; histograms
         # summed per time cell.
-        self.paths = np.zeros((0, self.length + 1, 2), np.float32)
-        self.shifts = np.zeros((0, self.length, 2), np.float32)
+        self.paths = np.zeros((0, length + 1, 2), np.float32)
+        self.shifts = np.zeros((0, length, 2), np.float32)
         self.sums = np.zeros((0, CELLS_ALONG, FRAME_DIM), np.float32)
-        self._integral = np.zeros((0, 0, BINS), np.float32)
+        self._integral = np.zeros((shape[0] + 1, shape[1] + 1, BINS), np.float32)
 
-    def update(self, step: FlowStep) -> Trajectories:
-        """Track every point through the step; a gap in time before it begins a new shot."""
-        if self._starts and abs(step.start - self._end) > 1e-6:
-            self.reset()
-        self._starts = [*self._starts[1 - self.length :], step.start]
-        self._end = step.end
-        self._start_new(step.texture)
-        height, width = step.texture.shape
-        if self._integral.shape[:2] != (height + 1, width + 1):
-            self._integral = np.zeros((height + 1, width + 1, BINS), np.float32)
-        flow = np.asarray(cv2.medianBlur(step.flow, 5), np.float32)
-        motion = np.asarray(step.motion, np.float32)
+    def update(self, level: FlowLevel) -> tuple[Floats32, Floats32]:
+        """Mean positions (n, 2) in pixels of the frame, and HOF (n, 108), of those that end."""
+        self._start_new(level.texture)
+        motion = np.ascontiguousarray(level.motion, np.float32)
         magnitude, angle = cv2.cartToPolar(motion[..., 0], motion[..., 1])
         _integrate(np.asarray(magnitude, np.float32), np.asarray(angle, np.float32), self._integral)
+        flow = np.ascontiguousarray(level.flow, np.float32)
         alive = _advance(
             flow, motion, self._integral, self.patch, self.ages, self.paths, self.shifts, self.sums
         )
         finished = alive & (self.ages == self.length)
         kept = finished.copy()
-        kept[finished] = _moves(self.shifts[finished])
-        positions = (self.paths[kept].mean(axis=1) / np.array(step.scale)).astype(np.float32)
-        hof = _normalised(self.sums[kept])
+        kept[finished] = _moves(
+            self.paths[finished] * level.factor, self.shifts[finished] * level.factor
+        )
+        positions = (self.paths[kept].mean(axis=1) * level.factor).astype(np.float32)
+        hof = self.sums[kept].reshape(-1, HOF_DIM) * np.float32(CELLS_ALONG / self.length)
         self._keep(alive & ~finished)
-        return Trajectories(self._starts[0], step.end, positions, hof)
+        return positions, hof
 
     def _start_new(self, texture: Floats32) -> None:
         """Start a point in the centre of every textured grid square without a live one."""
@@ -146,20 +187,19 @@ class DenseTrajectories:
         self.shifts, self.sums = self.shifts[kept], self.sums[kept]
 
 
-def _moves(shifts: Floats32) -> npt.NDArray[np.bool_]:
-    """Which paths (n, length, 2) of displacements are neither static nor erratic, (n,)."""
-    path = np.cumsum(shifts, axis=1)
-    spread = np.sqrt(((path - path.mean(axis=1, keepdims=True)) ** 2).mean(axis=1)).max(axis=1)
-    lengths = np.sqrt((shifts**2).sum(axis=2))
+def _moves(paths: Floats32, shifts: Floats32) -> npt.NDArray[np.bool_]:
+    """Which paths are neither static nor erratic, nor due to the camera alone, (n,).
+
+    paths : (n, length + 1, 2) positions; shifts : (n, length, 2) displacements without the
+    camera's motion; both in pixels of the frame.
+    """
+    spread = paths.std(axis=1)
+    lengths = np.sqrt((np.diff(paths, axis=1) ** 2).sum(axis=2))
     jump = lengths.max(axis=1, initial=0)
     slipped = (jump > MAX_JUMP) & (jump > MAX_JUMP_FRACTION * lengths.sum(axis=1))
-    return np.asarray((spread >= MIN_SPREAD) & (spread <= MAX_SPREAD) & ~slipped)
-
-
-def _normalised(sums: Floats32) -> Floats32:
-    flat = sums.reshape(len(sums), HOF_DIM)
-    norms = np.sqrt((flat**2).sum(axis=1, keepdims=True))
-    return np.asarray(flat / np.maximum(norms, 1e-12), np.float32)
+    own = np.sqrt((shifts**2).sum(axis=2)).max(axis=1, initial=0) > MIN_MOTION
+    moves = (spread >= MIN_SPREAD).any(axis=1) & (spread <= MAX_SPREAD).all(axis=1)
+    return np.asarray(moves & ~slipped & own)
 
 
 @compiled
@@ -220,18 +260,17 @@ def _advance(
                 for b in range(BINS):
                     inside = integral[y1, x1, b] - integral[y0, x1, b]
                     inside -= integral[y1, x0, b] - integral[y0, x0, b]
-                    histogram[k] = max(inside, np.float32(0))
+                    histogram[k] = max(inside, np.float32(0)) + np.float32(SMOOTHING)
                     total += histogram[k]
                     k += 1
         # Square roots of frequencies (RootSIFT): unit length, and fast pixels weigh less.
-        if total > 0:
-            cell = age * CELLS_ALONG // length
-            for k in range(FRAME_DIM):
-                sums[i, cell, k] += np.sqrt(histogram[k] / total)
+        cell = age * CELLS_ALONG // length
+        for k in range(FRAME_DIM):
+            sums[i, cell, k] += np.sqrt(histogram[k] / total)
         shifts[i, age] = motion[row, column]
         x += flow[row, column, 0]
         y += flow[row, column, 1]
         ages[i] = age + 1
         paths[i, age + 1, 0], paths[i, age + 1, 1] = x, y
-        alive[i] = 0 <= x < width and 0 <= y < height
+        alive[i] = 0 < x < width and 0 < y < height
     return alive

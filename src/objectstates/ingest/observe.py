@@ -43,6 +43,7 @@ from objectstates.features.object_motion import (
     motion_field,
     object_motion,
 )
+from objectstates.features.pyramid_flow import PyramidFlow
 from objectstates.features.roi_pooling import GRID, average
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
 from objectstates.ingest.time_scale import TRACK_FPS, TimeScale
@@ -145,6 +146,7 @@ def observe(
     settings: ObserveSettings,
     *,
     known_detections: DetectionLog | None = None,
+    word_backbone: Backbone | None = None,
     scratch: Path | None = None,
     tick: Callable[[int], None] = lambda _count: None,
 ) -> tuple[Observation, DetectionLog]:
@@ -152,6 +154,7 @@ def observe(
 
     detector : the one of this clip (``Detector.for_clip``).
     known_detections : of an earlier run; the detector is then not called.
+    word_backbone : whose finest map has the convolutional words; ``backbone`` unless given.
     scratch : folder for the tables, see `Rows`; by default the system's temporary one.
     tick : called with the number of frames read since the last call.
     """
@@ -167,7 +170,8 @@ def observe(
         log = known_detections or DetectionLog()
         used_detector = None if known_detections is not None else detector
         origin = clip.origin or 0.0
-        clip_pass = _ClipPass(used_detector, log, backbone, settings, scratch, origin)
+        words = (word_backbone or backbone) if settings.words else None
+        clip_pass = _ClipPass(used_detector, log, backbone, words, settings, scratch, origin)
         for frames in _batches(reading, settings, origin):
             clip_pass.process(frames)
             tick(len(frames))
@@ -275,18 +279,17 @@ class _ClipPass:
         detector: Detector | None,
         log: DetectionLog,
         backbone: Backbone,
+        word_backbone: Backbone | None,
         settings: ObserveSettings,
         scratch: Path | None,
         origin: float,
     ) -> None:
         self.detector, self.log = detector, log
-        self.backbone, self.settings = backbone, settings
+        self.backbone, self.word_backbone, self.settings = backbone, word_backbone, settings
         self.tracker = Tracker(longest=settings.scale.longest_track)
-        # Trajectories need every frame.
-        flow_fps = TRACK_FPS if settings.words else settings.scale.flow_fps
-        self.flow_is_due = _Sampler(flow_fps, origin)
+        self.flow_is_due = _Sampler(settings.scale.flow_fps, origin)
         self.flow = FlowEstimator()
-        self.trajectories = DenseTrajectories() if settings.words else None
+        self.pyramid_flow, self.trajectories = PyramidFlow(), DenseTrajectories()
         self.first: float | None = None
         self.last = 0.0
         self.count = 0
@@ -296,7 +299,7 @@ class _ClipPass:
         self.fields: list[MotionField] = []
         self.pieces: list[TrackPiece] = []
         self.described: list[tuple[TrackPiece, Floats32]] = []
-        self.tables = _Tables(backbone, settings.scale, scratch)
+        self.tables = _Tables(backbone, word_backbone, settings.scale, scratch)
 
     def process(self, batch: list[_Read]) -> None:
         sampled = [read.frame for read in batch if read.sampled]
@@ -314,6 +317,9 @@ class _ClipPass:
             self.tracker.update(frame.time, gray, found)
             if self.tracker.cut:
                 self.flow.reset()
+                self.pyramid_flow.reset()
+            if self.settings.words:
+                self._add_trajectories(frame.time, gray)
             if self.flow_is_due(frame.time):
                 self._add_flow(frame.time, gray)
             self.last, self.scale = frame.time, frame.scale
@@ -321,7 +327,7 @@ class _ClipPass:
             if read.sampled:
                 self._close(self.tracker.pop_finished(), self.tracker.settled - 1e-6)
         if sampled:
-            self._describe_frames(times, maps)
+            self._describe_frames(sampled, maps)
 
     def _detect(self, frames: list[Frame]) -> FeatureMaps:
         """Feature maps of sampled frames; their detections are added to the log."""
@@ -339,19 +345,25 @@ class _ClipPass:
                 self.log.add(frame.time, detections)
         return maps
 
-    def _describe_frames(self, times: list[float], maps: FeatureMaps) -> None:
-        for time, feature in zip(times, maps.describe_frames(), strict=True):
-            self.tables.frames.add(time, feature)
-        if self.settings.words:
-            for time, cells in zip(times, maps.cells(), strict=True):
-                self.tables.add_conv(time, cells)
+    def _describe_frames(self, frames: list[Frame], maps: FeatureMaps) -> None:
+        for frame, feature in zip(frames, maps.describe_frames(), strict=True):
+            self.tables.frames.add(frame.time, feature)
+        if self.word_backbone is None:
+            return
+        if self.word_backbone is not self.backbone:
+            maps = self.word_backbone.device_maps([frame.image for frame in frames])
+        for frame, cells in zip(frames, maps.cells(), strict=True):
+            self.tables.add_conv(frame.time, cells)
 
     def _add_flow(self, time: float, gray: npt.NDArray[np.uint8]) -> None:
         step = self.flow.update(time, gray)
-        if step is None:
-            return
-        self.fields.append(motion_field(step))
-        if self.trajectories is not None:
+        if step is not None:
+            self.fields.append(motion_field(step))
+
+    def _add_trajectories(self, time: float, gray: npt.NDArray[np.uint8]) -> None:
+        """Follow points to this frame; trajectories need every frame."""
+        step = self.pyramid_flow.update(time, gray)
+        if step is not None:
             ended = self.trajectories.update(step)
             if len(ended):
                 self.tables.add_hof(ended.time, ended.hof)
@@ -402,7 +414,13 @@ class _ClipPass:
 class _Tables:
     """Finished rows of an observation, in tables on disk."""
 
-    def __init__(self, backbone: Backbone, scale: TimeScale, scratch: Path | None) -> None:
+    def __init__(
+        self,
+        backbone: Backbone,
+        word_backbone: Backbone | None,
+        scale: TimeScale,
+        scratch: Path | None,
+    ) -> None:
         self._scale = scale
         channels = dict(zip(backbone.strides, backbone.channels, strict=True))
         pooled = [channels[stride] for stride in backbone.appearance_strides]
@@ -412,7 +430,10 @@ class _Tables:
         self._boxes = self._table(5, np.float64)
         self._box_offsets = [0]
         self._hof, self._hof_time = self._table(HOF_DIM, np.float16), self._table(1, np.float64)
-        self._conv, self._conv_time = self._table(pooled[0], np.float16), self._table(1, np.float64)
+        words = word_backbone or backbone
+        finest = words.strides.index(words.appearance_strides[0])
+        self._conv = self._table(words.channels[finest], np.float16)
+        self._conv_time = self._table(1, np.float64)
 
     def _table(self, width: int, dtype: npt.DTypeLike) -> Rows:
         return Rows(width, dtype, self._scratch)

@@ -27,6 +27,7 @@ from objectstates.base.cache import ArrayCache, content_digest, digest
 from objectstates.base.choices import (
     CHUNK_SECONDS,
     DETECTION_THRESHOLD,
+    PAPER_INGEST,
     TRACKLET_SECONDS,
     ChunkKind,
 )
@@ -37,10 +38,10 @@ from objectstates.data.corpus_io import ARTEFACT, FeaturePieces, write_with_feat
 from objectstates.data.truth import ClipTruth, label_corpus
 from objectstates.detect.detections import DetectorOptions
 from objectstates.detect.registry import load_detector
-from objectstates.features import change_profile
+from objectstates.features import change_profile, trajectories
 from objectstates.features.change_profile import chunk_columns
 from objectstates.features.codebook import Codebook
-from objectstates.features.registry import load_backbone
+from objectstates.features.registry import backbone_device, check_backbone, load_backbone
 from objectstates.features.signal_columns import SignalScale
 from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks
 from objectstates.ingest.observe import DetectionLog, ObserveSettings, StoredObservation, observe
@@ -69,6 +70,7 @@ class IngestSettings:
     threshold : the least score of a detection.
     appearance : the backbone, see ``features/registry.py``.
     chunks : "dense" (object motion and frame appearance) or "paper" (bags of words).
+    conv_words : the backbone whose cells become words of those bags; "appearance" for that one.
     device : where torch models run.
     change_columns : add the change profile to the dense features of chunks.
     signals : of robot datasets: "none", or features of the robot to add, such as "action"; "auto"
@@ -83,6 +85,7 @@ class IngestSettings:
     threshold: float = DETECTION_THRESHOLD
     appearance: str = "lite0"
     chunks: ChunkKind = "dense"
+    conv_words: str = "appearance"
     change_columns: bool = True
     signals: str = "none"
     device: str = "cpu"
@@ -106,6 +109,21 @@ class IngestSettings:
             raise SettingError(f"`changes` must be 1 or more, not {self.changes!r}")
         if self.chunks not in ("dense", "paper"):
             raise SettingError(f"`chunks` must be dense or paper, not {self.chunks!r}")
+
+    @classmethod
+    def paper(cls, **settings: Any) -> IngestSettings:
+        """The paper's settings, except those given.
+
+        >>> IngestSettings.paper().appearance, IngestSettings.paper().conv_words
+        ('resnet50', 'vgg16')
+        """
+        return cls(**{**PAPER_INGEST, **settings})
+
+    @property
+    def backbones(self) -> tuple[str, str | None]:
+        """The backbones of tracklets and of words; None for no other one."""
+        words = None if self.conv_words == "appearance" else self.conv_words
+        return self.appearance, words if self.chunks == "paper" else None
 
     def scale(self, clips: Sequence[ClipSpan]) -> TimeScale:
         """The time scale of a corpus of these clips; the paper's for its bags of words."""
@@ -212,6 +230,9 @@ def ingest_to(
             "`device`: Ray chooses the GPU of each worker: give cuda, without a number"
         )
     _check_robot(clips, settings)
+    for spec in settings.backbones:
+        if spec is not None:
+            check_backbone(spec)  # an error now, and once, not of every worker
     scale = settings.scale(clips)
     items = [item for clip in clips for item in (clip, *_views(clip))]
     # Results per clip go through files, so that no process holds more than one clip.
@@ -361,8 +382,10 @@ class _Worker:
     ) -> None:
         cv2.setNumThreads(1)  # there is one process per core
         self.settings, self.store, self.reuse = settings.observe(scale), store, reuse
-        self.backbone = load_backbone(
-            settings.appearance, "cpu" if settings.appearance == "lite0" else settings.device
+        spec, words = settings.backbones
+        self.backbone = load_backbone(spec, backbone_device(spec, settings.device))
+        self.word_backbone = (
+            None if words is None else load_backbone(words, backbone_device(words, settings.device))
         )
         options = DetectorOptions(
             settings.object_name, settings.threshold, settings.device, clips=clips
@@ -380,6 +403,10 @@ class _Worker:
         decoding = [settings.max_side, image_fps, settings.scale.detect_fps]
         detections_key = digest("detections", VERSION, source, decoding, detector.fingerprint)
         versions = [self.backbone.fingerprint, change_profile.VERSION]
+        if settings.words:
+            versions += [trajectories.VERSION]
+        if self.word_backbone is not None:
+            versions += [self.word_backbone.fingerprint]
         key = digest("observation", detections_key, asdict(settings), versions)
         if self.reuse and (cached := self.store.entry(key)).is_whole():
             return _Observed(key, int(cached["frames"][0]), True, self.fingerprints)
@@ -390,6 +417,7 @@ class _Worker:
             self.backbone,
             settings,
             known_detections=None if known is None else DetectionLog.from_arrays(known),
+            word_backbone=self.word_backbone,
             scratch=self.store.folder,
             tick=tick,
         )

@@ -5,7 +5,8 @@ disk, in processes, on a Ray cluster or on a GPU (``scale/sharded.py``). Two sol
 oracle and the same exact line search:
 
 ``full``
-    the paper's: one step moves all clips at once, after 30 steps on f and g alone.
+    the paper's: one step moves all clips at once, after 30 steps on f and g alone, from the mean of
+    five random labellings (out of core from one).
 ``block``
     clip by clip, a few steps each, first on Z_n and then on Y_n (each a convex problem, d being
     bilinear), in three stages:
@@ -37,6 +38,7 @@ from objectstates.solver.problem import Terms
 UNCOUPLED_PASSES = 10  # block passes on f and g alone
 GROWING_PASSES = 40  # block passes while the coupling grows ...
 GROWING_FROM = 0.01  # ... from this share of nu to all of it
+FULL_STARTS = 5  # random labellings whose mean full steps start at, as in the authors' code
 UNCOUPLED_STEPS = 30  # full steps on f and g alone, as in the authors' code
 NEGLIGIBLE = 1e-8
 """A gap of this share of the objective at the start counts as 0: f and g alone can reach 0, and

@@ -21,6 +21,7 @@ from objectstates.solver.problem import (
     Terms,
     classifier_scores,
     duality_gap,
+    mean_of_vertices,
     merge_alike,
     one_hot,
     refresh,
@@ -116,12 +117,19 @@ class InMemoryProblem:
     classifier : computes classifiers from labels, where the features are at hand.
     begin_at : the solution of a problem with the same rows and states, and other constraints. Clips
         whose constraints are the same start there, the others at random labels.
+    starts : random labellings whose mean it starts at otherwise.
     """
 
     def __init__(
-        self, joint: JointProblem, classifier: Classifier, begin_at: Point | None = None
+        self,
+        joint: JointProblem,
+        classifier: Classifier,
+        begin_at: Point | None = None,
+        *,
+        starts: int = 1,
     ) -> None:
         self.joint, self._classifier, self._begin_at = joint, classifier, begin_at
+        self._starts = starts if begin_at is None else 1
 
     @property
     def coupled(self) -> bool:
@@ -130,14 +138,17 @@ class InMemoryProblem:
     def start(self, seed: int) -> float:
         joint = self.joint
         self._rng = np.random.default_rng(seed)
-        self.action = vertex(joint.action, random_labels(joint.action.constraints, self._rng))
-        self.state = vertex(joint.state, random_labels(joint.state.constraints, self._rng))
+        self.action, self.state = (self._random(side) for side in (joint.action, joint.state))
         if self._begin_at is not None:
             begin_at = self._begin_at
             changed = begin_at.action.changed(joint.action) | begin_at.state.changed(joint.state)
             self.action = begin_at.action.begun(joint.action, self.action, changed)
             self.state = begin_at.state.begun(joint.state, self.state, changed)
         return joint.terms(self.action, self.state).total
+
+    def _random(self, side: Side) -> Iterate:
+        drawn = [random_labels(side.constraints, self._rng) for _ in range(self._starts)]
+        return mean_of_vertices(side, drawn)
 
     def run_pass(self, solver: Solver, share: float) -> tuple[float, float]:
         current = self.joint.with_nu(share * self.joint.nu)

@@ -18,6 +18,7 @@ change what a label costs, change the dense definition in ``reference.py`` first
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -229,6 +230,21 @@ def vertex(side: Side, labels: Labels) -> Iterate:
         weights=np.ones((n_clips, 1)),
         counts=np.ones(n_clips, np.int64),
         missing=missing_states(side.constraints, labels),
+    )
+    refresh(side, iterate)
+    return iterate
+
+
+def mean_of_vertices(side: Side, labellings: Sequence[Labels]) -> Iterate:
+    """The iterate that is the mean of labellings, (M,) each."""
+    points = [vertex(side, labels) for labels in labellings]
+    count, n_clips = len(points), side.constraints.n_clips
+    iterate = points[0]._replace(
+        labels=np.mean([point.labels for point in points], axis=0),
+        vertices=np.concatenate([point.vertices for point in points], axis=1),
+        weights=np.full((n_clips, count), 1 / count),
+        counts=np.full(n_clips, count),
+        missing=np.mean([point.missing for point in points], axis=0),
     )
     refresh(side, iterate)
     return iterate
