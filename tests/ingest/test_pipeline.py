@@ -239,7 +239,7 @@ def test_killed_work_is_resumed(ingested, folder, tmp_path, run):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not out.exists()
-    assert not list(temporary.glob("objectstates-*"))
+    assert not list(temporary.glob(".objectstates-*"))
     code, text, err = run(*words)
     assert code == 0, err
     summary = json.loads(text)

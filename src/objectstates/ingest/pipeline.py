@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any
 
 import cv2
@@ -31,7 +31,7 @@ from objectstates.base.choices import (
     ChunkKind,
 )
 from objectstates.base.errors import SettingError, VideoError
-from objectstates.base.storage import make_folder
+from objectstates.base.storage import make_folder, scratch_folder
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import ARTEFACT, FeaturePieces, write_with_features
 from objectstates.data.truth import ClipTruth, label_corpus
@@ -58,6 +58,7 @@ from objectstates.video.reader import probe
 
 VERSION = 3  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
+SCRATCH = "objectstates-ingest"  # name of folders in the system's temporary one
 BEYOND = 0.5  # seconds by which a listed clip may end after its video: times in lists are rounded
 
 
@@ -167,9 +168,9 @@ def ingest(
     ray_address : of a Ray cluster; all its machines must see the videos and the cache.
     like : use the codebooks of this corpus, so that a model trained on it can label the new clips.
     """
-    with TemporaryDirectory(prefix="objectstates-") as folder:
+    with scratch_folder(Path(gettempdir()), SCRATCH) as folder:
         _, report = ingest_to(
-            Path(folder) / "corpus",
+            folder / "corpus",
             clips,
             settings,
             cache=cache,
@@ -179,7 +180,7 @@ def ingest(
             strict=strict,
             progress=progress,
         )
-        return Corpus.load(Path(folder) / "corpus"), report
+        return Corpus.load(folder / "corpus"), report
 
 
 # long: most of it declares and documents the parameters
@@ -323,8 +324,8 @@ class _Counter:
 def _store_folder(cache: Path | None) -> Iterator[Path]:
     """The cache folder, created if need be; without one, a temporary folder."""
     if cache is None:
-        with TemporaryDirectory(prefix="objectstates-") as folder:
-            yield Path(folder)
+        with scratch_folder(Path(gettempdir()), SCRATCH) as folder:
+            yield folder
         return
     yield make_folder(cache, "cache")
 
