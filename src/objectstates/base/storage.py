@@ -149,10 +149,6 @@ def _take_place(temporary: Path, path: Path) -> None:
     exchange(temporary, path)  # also if another process made the folder in between
 
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors after which nothing else can be written either."""
-
-
 # --- what killed runs leave behind ----------------------------------------------------------------
 
 _LEFTOVER = re.compile(  # earlier versions wrote no place, or no token at all

@@ -26,6 +26,7 @@ from objectstates.cli import (
     occurrences,
     report,
     review,
+    signals,
     studio,
 )
 from objectstates.cli.output import Command, complain
@@ -67,12 +68,13 @@ def main() -> NoReturn:
         sys.stdout.flush()
         if code == 130:  # all that typer leaves of an interrupt
             complain("interrupted")
+            code = signals.exit_code()
     except ObjectStatesError as problem:  # of an option's callback, before a command runs
         complain(str(problem))
         code = 2
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
-        code = 130
+        code = signals.exit_code()
     except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0

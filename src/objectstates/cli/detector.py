@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from objectstates.base.errors import DetectorError
 from objectstates.cli.options import ObjectName, Seed, flag
 from objectstates.cli.output import Command, show
 
@@ -35,9 +36,11 @@ def train(
     seed: Seed = 0,
 ) -> None:
     """Train a few-shot detector on labelled boxes, on the CPU, in about a minute."""
-    from objectstates.detect import fewshot_training
+    from objectstates.base.targets import check_file
+    from objectstates.detect import fewshot, fewshot_training
     from objectstates.detect.labels import read_labels
 
+    check_file(out, [labels, media], fewshot.is_detector, DetectorError)
     drawn = read_labels(labels, object_name, media=media)
     fewshot_training.train(drawn, seed=seed).save(out)
     show({"trained_on": _trained_on(drawn.counts), "written_to": str(out)}, False)

@@ -102,12 +102,15 @@ def ingest(
     """Turn videos or a LeRobot dataset into a corpus, the input of fit."""
     from objectstates.app.discover import ingest_means, settings_from
     from objectstates.app.inspection import lengths_used
+    from objectstates.base.errors import CorpusError
+    from objectstates.base.targets import check_no_input
     from objectstates.data.corpus import Corpus
     from objectstates.data.corpus_io import ARTEFACT
     from objectstates.ingest.pipeline import ingest_to, settings_of
     from objectstates.robots.dataset_clips import find_dataset_clips
 
     ARTEFACT.check_target(out)
+    check_no_input(out, [like], CorpusError)
     model = Corpus.load(like, features=False) if like is not None else None
     settings = settings_of(model) if model is not None else settings_from(call.params)
     chosen = {"camera": camera, "task": task, "episodes": episodes}

@@ -84,11 +84,10 @@ class Manifest:
             folder.mkdir(parents=True, exist_ok=True)
             names = {entry.name for entry in folder.iterdir()}
             leftovers = {name: of for name in names if (of := leftover_of(name))}
+            names -= set(leftovers)
             found = cls(folder, _read(folder / HEADER) if HEADER in names else {})
-            foreign = sorted(
-                name for name in names - set(leftovers) - {HEADER, *LISTS} if not found._is_ours(name)
-            )
-            if foreign or (names - set(leftovers) and HEADER not in names):
+            foreign = sorted(name for name in names - {HEADER, *LISTS} if not found._is_ours(name))
+            if foreign or (names and HEADER not in names):
                 raise CutError(
                     f"{path} exists and holds something else"
                     f"{f' ({foreign[0]})' if foreign else ''}: choose another folder"

@@ -16,6 +16,7 @@ import numpy as np
 
 from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import CorpusError, ObjectStatesError, SettingError
+from objectstates.base.targets import OwnFolder
 from objectstates.data.corpus import Corpus
 from objectstates.data.formats.authors import read_authors
 from objectstates.evaluation import Evaluation, compare, method_row
@@ -118,6 +119,18 @@ class Reproduction:
 # --- running ----------------------------------------------------------------------------------
 
 
+FOLDER = OwnFolder(
+    header="reproduce.json",
+    names=frozenset(
+        {"runs"}
+        | {f"{name}.{kind}" for name in ("table1", "scores", "differences")
+           for kind in ("csv", "md", "html")}
+    ),
+    earlier="runs",
+    error=CorpusError,
+)  # fmt: skip
+
+
 def reproduce(
     data: str | Path,
     *,
@@ -137,6 +150,7 @@ def reproduce(
     settings = settings or MethodSettings()
     wanted = _wanted_rows(rows)
     files = find_features(data)
+    FOLDER.open(out)
     names = _in_order(actions or files)
     done = Reproduction(tuple(names), wanted)
     for action in names:
