@@ -67,6 +67,24 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
         )
 
 
+_LIBRARIES = 2.5e9  # bytes of addresses that a fit of a small corpus takes: NumPy, numba, OpenCV
+_PER_CORE = 0.15e9  # for the stacks and heaps of threads
+
+
+def check_address_space() -> None:
+    """Raise if ``ulimit -v`` leaves too little to load the libraries and their threads.
+
+    They do not report that: some end the process, some crash, and some wait for ever.
+    """
+    needed = _LIBRARIES + _PER_CORE * (os.cpu_count() or 1) - _address_space()
+    left = _of_address_space()
+    if needed > left:
+        raise MemoryLackError(
+            f"the limit on virtual memory (ulimit -v) leaves {_gigabytes(max(left, 0))}, and about "
+            f"{_gigabytes(needed)} are needed: raise it"
+        )
+
+
 def is_limited() -> bool:
     """Whether ``ulimit -v`` limits the memory of this process."""
     return _of_address_space() < float("inf")
@@ -92,10 +110,18 @@ def _of_address_space() -> float:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit == resource.RLIM_INFINITY:
             return float("inf")
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        return float(limit - pages * os.sysconf("SC_PAGE_SIZE"))
-    except (ImportError, OSError, ValueError, IndexError):
+        return limit - _address_space()
+    except (ImportError, OSError, ValueError):
         return float("inf")
+
+
+def _address_space() -> float:
+    """Bytes of addresses that this process has taken; 0 where that cannot be read."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        return float(pages * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _of_control_group() -> float:

@@ -10,6 +10,7 @@ import typer
 
 from objectstates import __version__
 from objectstates.base.errors import ObjectStatesError
+from objectstates.base.resources import check_address_space
 from objectstates.cli import (
     config,
     cut,
@@ -78,6 +79,9 @@ def main() -> NoReturn:
     except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except MemoryError as problem:
+        complain(f"too little memory: {problem or 'close other programs, or use fewer clips'}")
+        code = 2
     except OSError as problem:
         complain(f"{problem.filename or 'the output'}: {problem.strerror or problem}")
         code = 2
@@ -104,3 +108,4 @@ def options(
     ] = False,
 ) -> None:
     """Options of all commands."""
+    check_address_space()
