@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -174,8 +174,12 @@ class Place:
 
     # --- before all trials ------------------------------------------------------------------------
 
-    def prepare(self, commands: tuple[Command, ...]) -> None:
+    def prepare(self, commands: Sequence[Command]) -> None:
         """Make the inputs, and run every command undisturbed."""
+        self._make_inputs()
+        self.run_all(commands)
+
+    def _make_inputs(self) -> None:
         self.inputs.mkdir(parents=True)
         shutil.copy(DEMO / "drawer.npz", self.inputs)
         for name in SPANS:
@@ -190,6 +194,9 @@ class Place:
         fits = [f"fit {{in}}/corpus {_FIT} {more}" for more in ("", "--nu 1 --seed 1")]
         for words in (made, f"{fits[0]} --out {{in}}/result", f"{fits[1]} --out {{in}}/other"):
             self.run([word.format(**{"in": self.inputs}) for word in words.split()])
+
+    def run_all(self, commands: Sequence[Command]) -> None:
+        """Run every command undisturbed, first that of its earlier artefacts."""
         for command in commands:
             for earlier, found in ((True, self.earlier), (False, self.whole)):
                 self.reset()
@@ -248,7 +255,8 @@ def _digest(file: Path) -> str:
 
 def _write_labels(path: Path) -> None:
     """The demo's true boxes in some frames, as COCO."""
-    images, notes = [], []
+    images: list[dict[str, object]] = []
+    notes: list[dict[str, object]] = []
     for name in SPANS:
         truth = json.loads((DEMO / f"{name}.json").read_text())
         for frame in (5, 60):

@@ -36,6 +36,7 @@ from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.discovery.corrections import with_confirmed_times
 from objectstates.discovery.estimator import JointDiscovery
+from objectstates.discovery.in_memory import check_memory_for
 from objectstates.discovery.solver_runs import FitProgress
 from objectstates.report.page import write_report
 
@@ -144,6 +145,7 @@ class Workspace:
                 existing.save(self.result)
             return existing, True
         if shards is None:
+            check_memory_for(self.corpus)
             model.fit(Corpus.load(self.corpus), callback=callback, **told)
         else:
             with scratch_folder(self.folder, self.result.name) as own:

@@ -32,12 +32,11 @@ def report(
     from objectstates.data.result import Result
     from objectstates.report.page import check_target, is_report_of, write_report
 
-    if out is None:
-        out = Path("report.html")
-        if out.exists() and not is_report_of(out, result):
-            raise ReportError(f"{out} is about another result: name the file to write with `out`")
+    named, out = out is not None, out or Path("report.html")
     check_target(out)
     found = Result.load(result)
+    if out.exists() and not named and not is_report_of(out, result):
+        raise ReportError(f"{out} is about another result: name the file to write with `out`")
     with report_bar() as progress:
         page = write_report(found, out, processes=processes, progress=progress, folder=result)
     facts = {
