@@ -188,6 +188,7 @@ def main() -> int:
     parser.add_argument("--commands", default="", help="names with commas; all unless given")
     parser.add_argument("--disturbances", default="", help="likewise")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # disks are unmounted even then
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         place = Place(Path(folder).resolve())
         commands, disturbances = selected(given.commands, given.disturbances, place)
