@@ -23,7 +23,7 @@ DEMO = Path(objectstates.__file__).parent / "demo" / "drawer"
 SPANS = {"drawer_07": (0, 4), "drawer_08": (0, 4), "drawer_11": (0, 4), "drawer_12": (0, 4)}
 """Seconds of the demo's clips: short, since every command runs hundreds of times."""
 
-_SECONDS = re.compile(rb"<dt>Seconds</dt>\s*<dd>.*?</dd>|[\d.]+ MB", re.S)
+_SECONDS = re.compile(rb"<summary>Seconds</summary>.*?</dl>|[\d.]+ MB", re.S)
 """Of a report, what differs between two runs: how long they took, and so the size of the file."""
 
 Contents = Mapping[str, str]
