@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -168,7 +169,11 @@ class Place:
     def run(self, words: list[str]) -> None:
         """An undisturbed run, which must succeed."""
         with self.start(words) as process:
-            _, errors = process.communicate()
+            try:
+                _, errors = process.communicate()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
         if process.returncode != 0:
             raise RuntimeError(f"{' '.join(words)} failed undisturbed: {errors}")
 

@@ -9,7 +9,7 @@ import pytest
 
 from objectstates.base.errors import MemoryLackError, StorageError, VideoError
 from objectstates.parallel.pool import run_all
-from tests.parallel.workers import Squarer, Unmakeable
+from tests.parallel.workers import Broken, Squarer, Unmakeable
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,6 +30,13 @@ def test_outcomes_come_in_order_whatever_the_processes(processes):
 def test_a_worker_that_cannot_be_made_says_why(processes):
     with pytest.raises(VideoError, match="no such detector"):
         run_all(Unmakeable, [1, 2, 3], processes=processes)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_worker_that_fails_to_start_is_one_error(processes, capfd):
+    with pytest.raises(RuntimeError, match="no such library"):
+        run_all(Broken, [1, 2, 3], processes=processes)
+    assert not capfd.readouterr().err
 
 
 @pytest.mark.parametrize("processes", [1, 2])

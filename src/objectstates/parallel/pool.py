@@ -20,7 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
-from objectstates.base.errors import MemoryLackError, ObjectStatesError, StorageError
+from objectstates.base.errors import MemoryLackError, StorageError
 from objectstates.base.resources import is_limited
 from objectstates.parallel.actors import Actor, Actors, LocalActors, ProcessActors, follow_parent
 from objectstates.parallel.ray_actors import RayActors, Replay
@@ -197,7 +197,7 @@ def _start(make: Callable[[], Any], counter: Any) -> None:
     _counter = counter
     try:
         _worker = make()
-    except ObjectStatesError as problem:  # raised by the first task, in the parent
+    except Exception as problem:  # raised by the first task, in the parent
         _worker = problem
 
 
@@ -207,6 +207,6 @@ def _tick(count: int) -> None:
 
 
 def _work(item: Any) -> Outcome[Any]:
-    if isinstance(_worker, ObjectStatesError):
+    if isinstance(_worker, Exception):
         raise _worker
     return attempt(_worker, item, _tick)
