@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COVERAGE ?= $(if $(CI),1,0)
 PYTEST_OPTIONS ?=
 
-.PHONY: demo studio test lint types kernels docs debian benchmark clean
+.PHONY: demo studio test lint types kernels docs debian benchmark torture clean
 
 demo: .venv/installed
 	$(BIN)/objectstates demo
@@ -60,6 +60,15 @@ benchmark: .venv/installed-dev
 	$(BIN)/python -m benchmarks.narration
 	$(BIN)/python -m benchmarks.wild.retrieval
 
+# Kills, full disks and bad input for about an hour; anything lost, wrong or unreadable is an error.
+MINUTES ?= 40
+CASES ?= 100000
+SEED ?= 0
+torture: .venv/installed-dev
+	mkdir -p .torture
+	$(BIN)/python -m tests.faults.kills --minutes $(MINUTES) --seed $(SEED) --out .torture/kills.json
+	$(BIN)/python -m tests.faults.parsers --cases $(CASES) --seed $(SEED) --out .torture/parsers.json
+
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "objectstates needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv .venv
@@ -77,4 +86,4 @@ benchmark: .venv/installed-dev
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* site
+	rm -rf .venv .torture .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* site

@@ -126,7 +126,7 @@ def unmirrored(root: Path) -> Iterator[str]:
         if name.as_posix() in WITHOUT_MODULE:
             continue
         module = name.parent / path.stem.removeprefix("test_")
-        places = [root / "src" / "objectstates" / module, root / module]
+        places = [place / module for place in (root / "src/objectstates", root, root / "tests")]
         if not any(p.with_suffix(".py").is_file() or (p / "__init__.py").is_file() for p in places):
             yield f"tests/{name} tests no module {module}.py: rename it after what it tests"
     for known in sorted(WITHOUT_MODULE):

@@ -27,7 +27,7 @@ def dead() -> int:
 
 
 def test_leftovers_of_a_killed_run_are_removed_and_files_of_a_living_one_are_not(tmp_path, dead):
-    Workspace(tmp_path / "w")
+    Workspace(tmp_path / "w").result.mkdir()
     for name in (
         f".corpus.{dead}-1a2b.tmp",
         f".result.{dead}-scratch.tmp",
@@ -39,7 +39,7 @@ def test_leftovers_of_a_killed_run_are_removed_and_files_of_a_living_one_are_not
     (tmp_path / "w" / f".report.html.{dead}-1a2b.tmp").write_text("half a page")
     Workspace(tmp_path / "w")
     left = {path.name for path in (tmp_path / "w").iterdir()}
-    assert left == {"discover.json", f".result.{os.getppid()}-1a2b.tmp"}
+    assert left == {"discover.json", "result", f".result.{os.getppid()}-1a2b.tmp"}
 
 
 def test_a_run_killed_while_it_created_the_folder_can_be_repeated(tmp_path, dead):

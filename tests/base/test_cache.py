@@ -30,6 +30,23 @@ def test_a_damaged_entry_counts_as_absent(tmp_path, damage):
     assert cache.get("key") is None
 
 
+def test_no_flipped_byte_passes_or_raises(tmp_path):
+    cache = ArrayCache(tmp_path)
+    cache.put("key", {"a": np.arange(12.0), "names": np.array(["x"])})
+    path = next(tmp_path.rglob("*.npz"))
+    content = path.read_bytes()
+    assert cache.entry("key").is_whole()
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        assert not cache.entry("key").is_whole()
+        assert cache.get("key") is None
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        assert cache.get("key") is None
+
+
 def test_tables_go_to_disk_and_come_back_in_groups(tmp_path):
     cache, rows = ArrayCache(tmp_path), Rows(3, np.float32)
     table = np.random.default_rng(0).normal(size=(1000, 3)).astype(np.float32)

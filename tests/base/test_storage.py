@@ -11,9 +11,13 @@ from objectstates.base import storage
 from objectstates.base.errors import ResultError
 from objectstates.base.storage import (
     Artefact,
+    clear_leftovers,
     exchange,
     is_running,
+    leftover_of,
     replacing,
+    scratch_folder,
+    temporary_name,
     write_atomically,
 )
 
@@ -56,7 +60,7 @@ def test_a_failed_folder_keeps_the_earlier_one(
         raise OSError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", fail)
+        patch.setattr(storage, "exchange", fail)
         with pytest.raises(OSError, match="disk full"), replacing(path) as temporary:
             temporary.mkdir()
     assert [file.name for file in path.iterdir()] == ["a"]
@@ -128,3 +132,69 @@ def test_processes_that_run_are_told_from_those_that_do_not() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     assert not is_running(process.pid)
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from objectstates.base.storage import replacing, scratch_folder, temporary_name
+path = Path(sys.argv[1])
+with replacing(path / "artefact") as folder, scratch_folder(path, "scratch") as scratch:
+    folder.mkdir()
+    (folder / "half").touch()
+    (scratch / "rows").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_run_left_is_found_and_cleared_by_the_next(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], check=False)
+    assert {leftover_of(path.name) for path in tmp_path.iterdir()} == {"artefact", "scratch"}
+    with scratch_folder(tmp_path, "scratch") as scratch:
+        assert [path for path in tmp_path.iterdir() if "scratch" in path.name] == [scratch]
+        assert scratch.stat().st_mode & 0o077 == 0, "others cannot read it"
+        clear_leftovers(tmp_path / "scratch")
+        assert scratch.exists(), "it is in use"
+    write_atomically(tmp_path / "artefact", "whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["artefact"]
+
+
+def test_files_of_another_machine_are_kept_for_a_day(tmp_path: Path) -> None:
+    ours = temporary_name(tmp_path / "x").name
+    elsewhere = tmp_path / ours.replace(storage._place(), "0" * 8)
+    elsewhere.touch()
+    clear_leftovers(tmp_path / "x")
+    assert elsewhere.exists()
+    os.utime(elsewhere, (0, 0))
+    clear_leftovers(tmp_path / "x")
+    assert not elsewhere.exists()
+
+
+def test_a_folder_that_was_put_aside_is_put_back(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    aside = tmp_path / f".x.{process.pid}-{storage._place()}{'0' * 8}.old"
+    aside.mkdir()
+    (aside / "whole").touch()
+    clear_leftovers(tmp_path / "x")
+    assert (tmp_path / "x" / "whole").exists()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_that_another_process_made_meanwhile_is_replaced(tmp_path: Path) -> None:
+    with replacing(tmp_path / "x") as temporary:
+        temporary.mkdir()
+        (temporary / "mine").touch()
+        (tmp_path / "x").mkdir()
+        (tmp_path / "x" / "theirs").touch()
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["mine"]
+
+
+def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no instant at which a kill would lose both the earlier and the new content."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "earlier").touch()
+    monkeypatch.setattr(Path, "rename", lambda *_: pytest.fail("it was moved away"))
+    with replacing(tmp_path / "x") as temporary:
+        temporary.mkdir()
+    assert list(tmp_path.iterdir()) == [tmp_path / "x"]

@@ -25,3 +25,17 @@ def test_what_is_missing_is_said_with_the_flag(run, tmp_path):
     assert code == 2
     assert "a.png" in err
     assert "--media" in err
+
+
+def test_neither_the_labels_nor_anything_else_is_written_over(run, tmp_path):
+    labelled_folder(tmp_path / "set", 5, seed=0)
+    labels, thesis = tmp_path / "set" / "labels.json", tmp_path / "thesis.npz"
+    thesis.write_text("years of work")
+    before = labels.read_bytes()
+    for out, message in ((labels, "is an input"), (thesis, "exists and is something else")):
+        code, _, err = run("detector", "train", labels, "--out", out)
+        assert code == 2
+        assert message in err
+        assert err.count("\n") == 1
+    assert labels.read_bytes() == before
+    assert thesis.read_text() == "years of work"

@@ -137,7 +137,7 @@ def stop(*arguments, **options):
     return value
 
 setattr(place, name, stop)
-from objectstates.cli import main
+from objectstates.__main__ import main
 main()
 """
 PUT = "objectstates.base.cache", "ArrayCache", "put"
@@ -236,11 +236,22 @@ def test_what_the_fit_would_refuse_is_refused_before_videos_are_read(run, folder
     assert not list(tmp_path.iterdir())
 
 
-def test_an_interrupted_fit_says_so_and_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_an_interrupted_fit_says_so_and_leaves_nothing(tmp_path, how):
     synthetic_corpus(n_clips=8).save(tmp_path / "corpus")
     command = ["fit", str(tmp_path / "corpus"), "--out-of-core", "--out", str(tmp_path / "result")]
     shards = "objectstates.parallel.actors", "LocalActors", "call"
-    code, errors = stopped(command, shards, 8, "SIGINT")
-    assert code == 130
+    code, errors = stopped(command, shards, 8, how)
+    assert code == 128 + getattr(signal, how)
     assert errors == "objectstates: interrupted\n"
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
+
+
+def test_a_killed_fit_out_of_core_can_be_repeated(run, tmp_path):
+    synthetic_corpus(n_clips=8).save(tmp_path / "corpus")
+    command = ["fit", str(tmp_path / "corpus"), "--out-of-core", "--out", str(tmp_path / "result")]
+    shards = "objectstates.parallel.actors", "LocalActors", "call"
+    assert stopped(command, shards, 8, "SIGKILL")[0] == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2, "the folder of the shard is left"
+    assert run(*command)[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "result"]

@@ -128,3 +128,21 @@ def test_own_sentences(run, tmp_path):
     (span,) = find_clips(csv=tmp_path / "c.csv")
     assert span.start is not None
     assert 35 <= span.start <= 37
+
+
+@pytest.mark.parametrize("flag", ["--out", "--page"])
+def test_neither_the_narrations_nor_anything_else_is_written_over(run, tmp_path, flag):
+    narration, thesis = tmp_path / "a.srt", tmp_path / "thesis.html"
+    narration.write_text("1\n00:00:10,000 --> 00:00:12,000\nopen the fridge\n")
+    thesis.write_text("years of work")
+    places = {"--out": tmp_path / "c.csv", "--page": tmp_path / "p.html"}
+    for place, message in ((narration, "is an input"), (thesis, "is something else")):
+        before = place.read_text()
+        words = [word for pair in {**places, flag: place}.items() for word in pair]
+        code, _, err = run("retrieve", narration, "--action", "open_fridge", *words)
+        assert code == 2
+        assert message in err
+        assert place.read_text() == before
+    words = [word for pair in places.items() for word in pair]
+    for _ in range(2):  # its own files are replaced
+        assert run("retrieve", narration, "--action", "open_fridge", *words)[0] == 0

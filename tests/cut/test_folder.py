@@ -365,3 +365,12 @@ def test_a_chain_is_cut_into_its_states_and_actions(tmp_path):
     assert sum(int(row["frames"]) for row in found[:5]) == len(times_of(video))
     again = cut(result, tmp_path / "out", crf=30)
     assert again.kept == 2
+
+
+def test_segments_that_were_discovered_in_are_not_deleted(film, tmp_path):
+    """A second cut into the folder whose segments are its input would delete them first."""
+    first = cut(result_on([("film", film, 4.0, (1.2, 2.6))]), tmp_path / "out")
+    segment = tmp_path / "out" / first.files[1]
+    with pytest.raises(CutError, match="holds the input"):
+        cut(result_on([("segment", segment, 1.4, (0.4, 0.8))]), tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.mp4")) == sorted(first.files)

@@ -368,3 +368,13 @@ def test_chains_are_for_another_benchmark(tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps(facts))
     with pytest.raises(BenchmarkError, match="chain of 2 actions"):
         run_benchmark(tmp_path, tmp_path / "out")
+
+
+def test_nothing_is_written_among_files_of_others(data, tmp_path):
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "clips.csv").write_text("the user's own list")
+    with pytest.raises(BenchmarkError, match=r"mine exists and holds something else"):
+        run_benchmark(data, out, with_boxes(data))
+    assert [path.name for path in out.iterdir()] == ["clips.csv"]
+    assert (out / "clips.csv").read_text() == "the user's own list"

@@ -199,8 +199,8 @@ def test_the_command_prints_and_writes_the_table(run, release, tmp_path):
     assert "(a) Chance" in shown
     assert "withdraw_wheel" in err, "what is not there is named"
     names = sorted(path.name for path in out.iterdir() if path.stem != "differences")
-    assert names == ["runs", "scores.csv", "scores.html", "scores.md", "table1.csv",
-                     "table1.html", "table1.md"]  # fmt: skip
+    assert names == ["reproduce.json", "runs", "scores.csv", "scores.html", "scores.md",
+                     "table1.csv", "table1.html", "table1.md"]  # fmt: skip
     rows = list(csv.DictReader((out / "scores.csv").read_text().splitlines()))
     assert {(row["row"], row["action"]) for row in rows} == {
         (key, action) for key in ("a", "i") for action in ("put_wheel", "pour_coffee", "average")

@@ -15,8 +15,10 @@ import pytest
 
 from benchmarks.ingest import peak_memory
 from objectstates import Corpus, JointDiscovery
-from objectstates.base.errors import SettingError, StorageError, VideoError
+from objectstates.base.cache import ArrayCache
+from objectstates.base.errors import MemoryLackError, SettingError, StorageError, VideoError
 from objectstates.data.corpus_io import ARTEFACT
+from objectstates.ingest import pipeline
 from objectstates.ingest.pipeline import IngestSettings, ingest, ingest_to, settings_of
 from objectstates.video.clip_list import find_clips
 from tests.video.videos import bad_file, gray, noise, write_images, write_video
@@ -159,10 +161,14 @@ def test_a_folder_is_written_as_the_corpus_would_be_saved(ingested, folder, tmp_
     assert written.tracklets.features.shape == (len(corpus.tracklets.start), 0)
 
 
-def test_a_cache_that_cannot_be_made_is_named_before_any_work(folder, tmp_path):
+def test_a_cache_that_cannot_be_made_is_a_warning(ingested, folder, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match=r"file/cache cannot be made .*`cache`"):
-        ingest(videos_of(folder), with_boxes(folder), cache=tmp_path / "file" / "cache")
+    cache = tmp_path / "file" / "cache"
+    corpus, report = ingest(videos_of(folder), with_boxes(folder), cache=cache)
+    assert corpus.clip_ids == ingested[0].clip_ids
+    (warning,) = report.problems
+    assert "nothing is kept for later runs" in warning
+    assert "file/cache cannot be made" in warning
 
 
 def test_only_what_changed_is_redone(folder, tmp_path, monkeypatch):
@@ -209,14 +215,67 @@ def test_without_a_cache_nothing_is_left(folder, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_named(folder, tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
+@pytest.fixture
+def full(monkeypatch):
+    """Makes the disk of the cache full after some entries, or all disks."""
 
-    monkeypatch.setattr("pathlib.Path.replace", full)  # not os.replace, which numba uses
-    with pytest.raises(VideoError, match=r"cache \(No space left on device\): make room"):
-        ingest(videos_of(folder)[:1], with_boxes(folder), cache=tmp_path / "cache", strict=True)
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    def fill(*folders, after=0):
+        original, count = ArrayCache.put, 0
+
+        def put(self, key, arrays):
+            nonlocal count
+            count += 1
+            here = not folders or any(map(self.folder.is_relative_to, folders))
+            if here and count > after:
+                raise OSError(28, "No space left on device")
+            original(self, key, arrays)
+
+        monkeypatch.setattr(ArrayCache, "put", put)
+
+    return fill
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_full_cache_loses_no_clip(ingested, folder, tmp_path, full, after):
+    full(tmp_path / "cache", after=after)
+    out, clips = tmp_path / "corpus", videos_of(folder)
+    _, report = ingest_to(out, clips, with_boxes(folder), cache=tmp_path / "cache")
+    assert not report.failed
+    ingested[0].save(tmp_path / "whole")
+    assert files(out) == files(tmp_path / "whole")
+    (warning,) = report.problems
+    kept = after // 2  # there are two entries per clip
+    assert f"(No space left on device): {3 - kept} of 3" in warning
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "corpus", "whole"]
+
+
+def test_full_disks_end_the_run_and_cost_no_earlier_corpus(ingested, folder, tmp_path, full):
+    out = tmp_path / "corpus"
+    ingested[0].save(out)
+    earlier = files(out)
+    full(after=2)
+    with pytest.raises(StorageError, match=r"no room .* \(No space left on device\): make some"):
+        ingest_to(out, videos_of(folder), with_boxes(folder), cache=tmp_path / "cache")
+    assert files(out) == earlier
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "corpus"]
+
+
+@pytest.mark.parametrize("problem", [MemoryError("3 GiB"), OSError(24, "Too many open files")])
+def test_a_clip_without_memory_is_no_bad_clip(ingested, folder, tmp_path, monkeypatch, problem):
+    out = tmp_path / "corpus"
+    ingested[0].save(out)
+    earlier, original = files(out), pipeline.observe
+
+    def observe(clip, *rest, **options):
+        if clip.id == ingested[0].clip_ids[1]:
+            raise problem
+        return original(clip, *rest, **options)
+
+    monkeypatch.setattr(pipeline, "observe", observe)
+    with pytest.raises(MemoryLackError, match="too little memory for 1 of 3"):
+        ingest_to(out, videos_of(folder), with_boxes(folder), cache=tmp_path / "cache")
+    assert files(out) == earlier
+    assert len(list((tmp_path / "cache").rglob("*.npz"))) == 4, "the others were done"
 
 
 def test_killed_work_is_resumed(ingested, folder, tmp_path, run):
@@ -239,7 +298,7 @@ def test_killed_work_is_resumed(ingested, folder, tmp_path, run):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not out.exists()
-    assert not list(temporary.glob("objectstates-*"))
+    assert not list(temporary.glob(".objectstates-*"))
     code, text, err = run(*words)
     assert code == 0, err
     summary = json.loads(text)

@@ -97,7 +97,7 @@ def test_an_interrupted_fit_leaves_no_files(tmp_path, processes):
     synthetic_corpus(n_clips=4, state_size=5, action_size=5).save(tmp_path / "corpus")
 
     def interrupt(progress):
-        assert len(list(tmp_path.glob("objectstates-*/state.rows"))) == 2
+        assert len(list(tmp_path.glob(".objectstates-fit.*/state.rows"))) == 2
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

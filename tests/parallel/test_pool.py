@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from objectstates.base.errors import VideoError
+from objectstates.base.errors import MemoryLackError, StorageError, VideoError
 from objectstates.parallel.pool import run_all
-from tests.parallel.workers import Squarer, Unmakeable
+from tests.parallel.workers import Broken, Squarer, Unmakeable
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +33,13 @@ def test_a_worker_that_cannot_be_made_says_why(processes):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
+def test_a_worker_that_fails_to_start_is_one_error(processes, capfd):
+    with pytest.raises(RuntimeError, match="no such library"):
+        run_all(Broken, [1, 2, 3], processes=processes)
+    assert not capfd.readouterr().err
+
+
+@pytest.mark.parametrize("processes", [1, 2])
 def test_ticks_are_counted(processes):
     ticks: list[int] = []
     run_all(Squarer, [1, 2, 3], processes=processes, on_ticks=ticks.append)
@@ -41,9 +48,29 @@ def test_ticks_are_counted(processes):
 
 def test_a_dead_process_takes_nothing_with_it(tmp_path):
     make = partial(Squarer, tmp_path)
-    outcomes = run_all(make, [1, "dies once", 2, "dies", 3], processes=2)
+    outcomes = run_all(make, [1, "dies once", 2, "crashes", 3], processes=2)
     assert [o.value for o in outcomes] == [1, "alive", 4, None, 9]
     assert "died twice" in str(outcomes[3].failure)
+
+
+def test_a_process_that_the_system_kills_twice_fails_the_whole(tmp_path):
+    done = []
+    with pytest.raises(MemoryLackError, match=r"1 of 4 tasks \(its process died twice\)"):
+        run_all(Squarer, [1, 2, "dies", 3], processes=2, on_done=lambda i, _: done.append(i))
+    assert sorted(done) == [0, 1, 2, 3], "the others are done, and kept where they keep something"
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_full_disk_ends_the_work_at_once(processes):
+    done = []
+    with pytest.raises(StorageError, match="no room"):
+        run_all(
+            Squarer,
+            ["full", *range(50)],
+            processes=processes,
+            on_done=lambda i, _: done.append(i),
+        )
+    assert len(done) < 50
 
 
 def test_an_exception_of_the_watcher_stops_the_work():

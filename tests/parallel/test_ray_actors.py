@@ -89,7 +89,7 @@ def test_a_fit_finds_the_same_everywhere(nodes, tmp_path, run):
         found[name] = Result.load(tmp_path / name)
     assert_same(found["local"], found["processes"])
     assert_same(found["local"], found["ray"])
-    assert not list(tmp_path.glob("objectstates-*"))
+    assert not list(tmp_path.glob(".objectstates-*"))
 
 
 def test_a_node_killed_in_mid_fit_changes_nothing(connected, tmp_path):

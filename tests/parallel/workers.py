@@ -10,7 +10,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from objectstates.base.errors import VideoError
+from objectstates.base.errors import StorageError, VideoError
 
 # --- actors --------------------------------------------------------------------------------------
 
@@ -91,6 +91,10 @@ class Squarer:
             raise VideoError("cannot be squared")
         if item == "bug":
             raise ZeroDivisionError("oops")
+        if item == "full":
+            raise StorageError("no room")
+        if item == "crashes":
+            os.kill(os.getpid(), signal.SIGSEGV)
         if item == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
         if item == "dies once":

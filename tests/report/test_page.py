@@ -239,6 +239,23 @@ def test_a_report_replaces_a_report_and_nothing_else(result: Result, tmp_path: P
     assert [path.name for path in page.parent.iterdir()] == ["a.html"]
 
 
+def test_the_report_about_another_result_is_replaced_only_by_name(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        make_result().save(name)
+    assert run("report", "one")[0] == 0
+    first = (tmp_path / "report.html").read_bytes()
+    code, _, err = run("report", "two")
+    assert code == 2
+    assert "report.html is about another result: name the file to write with --out" in err
+    assert (tmp_path / "report.html").read_bytes() == first
+    assert run("report", "one")[0] == 0, "its own report is replaced"
+    assert run("report", "two", "--out", "report.html")[0] == 0
+    assert (tmp_path / "report.html").read_bytes() != first
+
+
 def test_the_command(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_result().save("r")

@@ -24,13 +24,19 @@ from typing import Any
 
 from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import ResultError, WorkspaceError
-from objectstates.base.storage import is_running, remove, write_atomically
+from objectstates.base.storage import (
+    clear_leftovers,
+    leftover_of,
+    scratch_folder,
+    write_atomically,
+)
 from objectstates.data.corpus import Corpus
 from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
 from objectstates.discovery.corrections import with_confirmed_times
 from objectstates.discovery.estimator import JointDiscovery
+from objectstates.discovery.in_memory import check_memory_for
 from objectstates.discovery.solver_runs import FitProgress
 from objectstates.report.page import write_report
 
@@ -38,9 +44,6 @@ VERSION = 1
 STATE = "discover.json"
 CORRECTIONS, REVIEW, EXPORTS = "corrections.csv", "review.json", "exports"
 NAMES = frozenset({"corpus", "result", "report.html", STATE, CORRECTIONS, REVIEW, EXPORTS})
-_LEFTOVER = re.compile(
-    rf"\.(?:{'|'.join(map(re.escape, sorted(NAMES)))})\.(\d+)(?:-\w+)?\.(?:tmp|old)"
-)
 _BY_EDITORS = re.compile(rf".*{re.escape(CORRECTIONS)}.*|\.DS_Store")
 """Locks and copies that programs keep beside a file that is being edited."""
 
@@ -62,7 +65,7 @@ class Workspace:
     def _open(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         entries = {path.name: path for path in self.folder.iterdir()}
-        leftovers = {name for name in entries if _LEFTOVER.fullmatch(name)}
+        leftovers = {name for name in entries if leftover_of(name) in NAMES}
         beside = {name for name in entries if _BY_EDITORS.fullmatch(name)}
         foreign = sorted(set(entries) - NAMES - leftovers - beside)
         if foreign or (set(entries) - leftovers and STATE not in entries):
@@ -70,8 +73,8 @@ class Workspace:
                 f"{self.folder} exists and holds something else"
                 f"{f' ({foreign[0]})' if foreign else ''}: move it away or choose another folder"
             )
-        for name in leftovers:  # of a run that was killed while writing
-            _remove_unless_in_use(entries[name])
+        for name in NAMES:
+            clear_leftovers(self.folder / name)
         if STATE not in entries:
             self._write_state({})
 
@@ -142,13 +145,10 @@ class Workspace:
                 existing.save(self.result)
             return existing, True
         if shards is None:
+            check_memory_for(self.corpus)
             model.fit(Corpus.load(self.corpus), callback=callback, **told)
         else:
-            # Removed as a leftover by the next run, if this one is killed.
-            own = self.folder / f".result.{os.getpid()}-scratch.tmp"
-            try:
-                if scratch is None:
-                    own.mkdir(exist_ok=True)
+            with scratch_folder(self.folder, self.result.name) as own:
                 model.fit_folder(
                     self.corpus,
                     callback,
@@ -158,8 +158,6 @@ class Workspace:
                     ray_address=ray_address,
                     **told,
                 )
-            finally:
-                remove(own)
         found = model.result_
         facts = {"fingerprint": fingerprint, "configuration": dict(configuration or {})}
         result = replace(found, summary={**found.summary, **facts})
@@ -195,14 +193,6 @@ class Workspace:
     def _write_state(self, facts: dict[str, str]) -> None:
         text = json.dumps({"format_version": VERSION, **facts}, indent=1)
         write_atomically(self._state, text + "\n")
-
-
-def _remove_unless_in_use(leftover: Path) -> None:
-    """Remove what a dead process left behind; other systems than POSIX keep it, harmlessly."""
-    found = _LEFTOVER.fullmatch(leftover.name)
-    assert found is not None
-    if not is_running(int(found[1])):
-        remove(leftover)
 
 
 def _code_digest() -> str:

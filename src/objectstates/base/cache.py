@@ -2,7 +2,7 @@
 
 A key is a digest of all inputs of a computation (the video's bytes, settings, versions of code and
 weights), so entries are never invalidated: a changed input has another key. Entries are written
-atomically; a damaged entry counts as absent.
+atomically; a damaged entry counts as absent: the digest of all its bytes is its last bytes.
 """
 
 from __future__ import annotations
@@ -53,6 +53,19 @@ def content_digest(path: Path) -> str:
 
 
 _DAMAGE = (OSError, ValueError, zipfile.BadZipFile, KeyError, EOFError, TypeError)
+_SEAL = b"objectstates:"  # of the archive's comment, before the digest
+_BLOCK = 1 << 20
+
+
+def _seal(file: IO[bytes]) -> tuple[bytes, bytes]:
+    """The digest that ends a file, and the digest of all bytes before it."""
+    seal = hashlib.blake2b(digest_size=20)
+    left = file.seek(0, os.SEEK_END) - 2 * seal.digest_size
+    file.seek(0)
+    while left > 0 and (block := file.read(min(left, _BLOCK))):
+        seal.update(block)
+        left -= len(block)
+    return file.read(), seal.hexdigest().encode()
 
 
 class Entry:
@@ -62,12 +75,13 @@ class Entry:
         self._path = path
 
     def is_whole(self) -> bool:
-        """Whether the entry exists and its checksums are right; reads all of it."""
+        """Whether the entry exists and its digest is right; reads all of it."""
         try:
-            with zipfile.ZipFile(self._path) as archive:
-                return archive.testzip() is None
-        except _DAMAGE:
+            with self._path.open("rb") as file:
+                written, computed = _seal(file)
+        except OSError:
             return False
+        return written == computed
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         with self._reading() as archive, archive.open(f"{name}.npy") as file:
@@ -115,11 +129,13 @@ class ArrayCache:
     def get(self, key: str) -> Arrays | None:
         if self.folder is None:
             return None
+        if not self.entry(key).is_whole():
+            return None  # absent or damaged
         try:
             with self._path(key).open("rb") as file, np.load(file, allow_pickle=False) as entry:
                 return dict(entry)
         except _DAMAGE:
-            return None  # absent or damaged
+            return None
 
     def entry(self, key: str) -> Entry:
         """As `get`, but arrays are read on access."""
@@ -129,13 +145,16 @@ class ArrayCache:
         """Store arrays; `Rows` are copied in groups of rows, never all at once."""
         if self.folder is None:
             return
-        with (
-            replacing(self._path(key)) as temporary,
-            zipfile.ZipFile(temporary, "w") as archive,
-        ):
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    _write_array(member, array)
+        with replacing(self._path(key)) as temporary:
+            with zipfile.ZipFile(temporary, "w") as archive:
+                for name, array in arrays.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        _write_array(member, array)
+                archive.comment = _SEAL + bytes(2 * 20)  # room for the digest
+            with temporary.open("r+b") as file:
+                room, seal = _seal(file)
+                file.seek(-len(room), os.SEEK_END)
+                file.write(seal)
 
     def _path(self, key: str) -> Path:
         assert self.folder is not None

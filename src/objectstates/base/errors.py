@@ -18,6 +18,10 @@ class StorageError(ObjectStatesError):
     """A disk is full or cannot be written."""
 
 
+class MemoryLackError(ObjectStatesError):
+    """There is too little memory."""
+
+
 class VideoError(ObjectStatesError):
     """A video, a folder of images or a list of clips cannot be read."""
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import json
 import os
+import platform
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -117,33 +122,111 @@ def make_folder(folder: Path, parameter: str) -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path``, for a file or a folder that the block writes.
 
-    It is renamed to ``path`` if the block succeeds, and removed otherwise: readers see all of the
-    new content, or the earlier content. Parent folders are created. The random part of the name
-    keeps threads and machines with a common disk apart; the process id tells whether a leftover
-    may be removed (``app/workspace.py``).
+    It takes the place of ``path`` if the block succeeds, and is removed otherwise: readers see all
+    of the new content, or the earlier content. Parent folders are created. What a killed run left
+    of the same path is removed first.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    clear_leftovers(path)
     temporary = temporary_name(path)
-    earlier = temporary.with_suffix(".old")
     try:
         yield temporary
-        if temporary.is_dir() and path.is_dir():  # a rename replaces files and empty folders only
-            path.rename(earlier)
-        temporary.replace(path)
+        _take_place(temporary, path)
     finally:
-        if earlier.exists() and not path.exists():
-            earlier.rename(path)
-        remove(earlier)
         remove(temporary)
 
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors after which nothing else can be written either."""
+def _take_place(temporary: Path, path: Path) -> None:
+    """Rename to ``path``; an earlier folder there is exchanged, for a rename replaces no folder."""
+    both_folders = temporary.is_dir() and path.is_dir()
+    try:
+        if not both_folders:
+            temporary.replace(path)
+            return
+    except OSError as problem:
+        if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not temporary.is_dir():
+            raise
+    exchange(temporary, path)  # also if another process made the folder in between
+
+
+# --- what killed runs leave behind ----------------------------------------------------------------
+
+_LEFTOVER = re.compile(  # earlier versions wrote no place, or no token at all
+    r"\.(?P<name>.+)\.(?P<process>\d+)"
+    r"(?:-(?:(?P<place>[0-9a-f]{8})[0-9a-f]{8}|\w+))?\.(?P<kind>tmp|old)"
+)
+_FORGOTTEN_SECONDS = 24 * 3600.0  # after which a file of another machine's process is a leftover
 
 
 def temporary_name(path: Path) -> Path:
-    """A new name beside ``path``, with the process that made it."""
-    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    """A new name beside ``path``, with the process that made it and where that runs.
+
+    The random part keeps threads apart. Process and place tell whether a leftover may be removed.
+    """
+    token = f"{os.getpid()}-{_place()}{secrets.token_hex(4)}"
+    return path.with_name(f".{path.name}.{token}.tmp")
+
+
+@cache
+def _place() -> str:
+    """A short hash of what process numbers refer to: this machine, or its container."""
+    try:
+        numbers = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        numbers = ""
+    return hashlib.blake2b(f"{platform.node()} {numbers}".encode(), digest_size=4).hexdigest()
+
+
+def leftover_of(name: str) -> str | None:
+    """The name that a temporary file or folder stands for; None if ``name`` is not of one."""
+    match = _LEFTOVER.fullmatch(name)
+    return None if match is None else match["name"]
+
+
+def clear_leftovers(path: Path) -> None:
+    """Remove temporary files and folders of ``path`` whose processes are gone.
+
+    An earlier folder that was put aside (`exchange`) is put back if its place is empty.
+    """
+    try:
+        names = [entry.name for entry in os.scandir(path.parent)]
+    except OSError:
+        return
+    for name in names:
+        match = _LEFTOVER.fullmatch(name)
+        if match is None or match["name"] != path.name:
+            continue
+        leftover = path.with_name(name)
+        if not _is_abandoned(leftover, match):
+            continue
+        if match["kind"] == "old" and not os.path.lexists(path):
+            with suppress(OSError):
+                leftover.rename(path)
+        remove(leftover)
+
+
+def _is_abandoned(leftover: Path, match: re.Match[str]) -> bool:
+    if match["place"] in (None, _place()):
+        return not is_running(int(match["process"]))
+    try:
+        return time.time() - leftover.lstat().st_mtime > _FORGOTTEN_SECONDS
+    except OSError:
+        return False
+
+
+@contextmanager
+def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
+    """A new folder for the duration of the context, that others cannot read.
+
+    Those of the same name that killed runs left in ``parent`` are removed.
+    """
+    clear_leftovers(parent / name)
+    folder = temporary_name(parent / name)
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        remove(folder)
 
 
 def exchange(first: Path, second: Path) -> None:
@@ -153,7 +236,7 @@ def exchange(first: Path, second: Path) -> None:
     """
     if _exchanged(first, second):
         return
-    aside = temporary_name(second)
+    aside = temporary_name(second).with_suffix(".old")
     second.rename(aside)
     try:
         first.rename(second)

@@ -10,6 +10,7 @@ import typer
 
 from objectstates import __version__
 from objectstates.base.errors import ObjectStatesError
+from objectstates.base.resources import check_address_space
 from objectstates.cli import (
     config,
     cut,
@@ -26,6 +27,7 @@ from objectstates.cli import (
     occurrences,
     report,
     review,
+    signals,
     studio,
 )
 from objectstates.cli.output import Command, complain
@@ -67,15 +69,19 @@ def main() -> NoReturn:
         sys.stdout.flush()
         if code == 130:  # all that typer leaves of an interrupt
             complain("interrupted")
+            code = signals.exit_code()
     except ObjectStatesError as problem:  # of an option's callback, before a command runs
         complain(str(problem))
         code = 2
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
-        code = 130
+        code = signals.exit_code()
     except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except MemoryError as problem:
+        complain(f"too little memory: {problem or 'close other programs, or use fewer clips'}")
+        code = 2
     except OSError as problem:
         complain(f"{problem.filename or 'the output'}: {problem.strerror or problem}")
         code = 2
@@ -102,3 +108,4 @@ def options(
     ] = False,
 ) -> None:
     """Options of all commands."""
+    check_address_space()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from objectstates.base.errors import SettingError
+from objectstates.base.errors import DetectorError, SettingError
 from objectstates.cli.options import ObjectName, Seed, flag
 from objectstates.cli.output import Command, show
 
@@ -62,6 +62,7 @@ def train(
     seed: Seed = 0,
 ) -> None:
     """Train a detector on labelled boxes: few-shot, on the CPU, in about a minute, or an R-CNN."""
+    from objectstates.base.targets import check_file
     from objectstates.detect.labels import read_labels
 
     network = {"backbone": backbone, "weights": weights, "steps": steps, "side": side}
@@ -69,11 +70,15 @@ def train(
     if model == "fewshot":
         for name in (*given, *(["device"] if device != "cpu" else [])):
             raise SettingError(f"`{name}` is for `model` fasterrcnn")
-        from objectstates.detect import fewshot_training
+        from objectstates.detect import fewshot, fewshot_training
 
+        check_file(out, [labels, media], fewshot.is_detector, DetectorError)
         drawn = read_labels(labels, object_name, media=media)
         fewshot_training.train(drawn, seed=seed).save(out)
     else:
+        from objectstates.detect import rcnn
+
+        check_file(out, [labels, media, weights], rcnn.is_detector, DetectorError)
         drawn = read_labels(labels, object_name, media=media)
         _train_rcnn(drawn, out, given, device, seed)
     kind = {} if model == "fewshot" else {"use_as": f"--detector fasterrcnn:{out}"}

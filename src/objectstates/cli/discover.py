@@ -28,6 +28,7 @@ from objectstates.cli.paper import follow_paper
 from objectstates.cli.progress import fit_line, ingest_bar, report_bar
 from objectstates.cli.report import report
 from objectstates.cli.settings_file import OF_ONE_RUN, Config, Paper, effective, runs_stages
+from objectstates.cli.signals import exit_code
 from objectstates.cli.verdict import Require, check_required, print_verdict
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def discover(
         found = run(out, videos or [], call.params)
     except KeyboardInterrupt:
         complain("interrupted: the same command goes on from here")
-        sys.exit(130)
+        sys.exit(exit_code())
     found.show(json)
     if options["open_page"] and not show_page(found.page):
         complain(f"there is no desktop to show {found.page} on")

@@ -114,6 +114,7 @@ def fit(
     from objectstates.app.discover import chain_of, model_from
     from objectstates.base.storage import make_folder
     from objectstates.data.result import ARTEFACT
+    from objectstates.discovery.in_memory import check_memory_for
 
     follow_paper(call)
     place = ARTEFACT.check_target(out)
@@ -122,6 +123,8 @@ def fit(
     if engine != "local" and not out_of_core:
         where = "on a Ray cluster" if engine == "ray" else "in processes"
         raise SettingError(f"a fit {where} is out of core: add `out_of_core`")
+    if not out_of_core:
+        check_memory_for(source)
     corpus = read_corpus(source, features=not out_of_core)
     if out_of_core:
         scratch = make_folder(scratch or place.parent, "scratch")

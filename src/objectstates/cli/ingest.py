@@ -108,6 +108,8 @@ def ingest(
     """Turn videos or a LeRobot dataset into a corpus, the input of fit."""
     from objectstates.app.discover import ingest_means, settings_from
     from objectstates.app.inspection import lengths_used
+    from objectstates.base.errors import CorpusError
+    from objectstates.base.targets import check_no_input
     from objectstates.data.corpus import Corpus
     from objectstates.data.corpus_io import ARTEFACT
     from objectstates.ingest.pipeline import ingest_to, settings_of
@@ -115,6 +117,7 @@ def ingest(
 
     follow_paper(call)
     ARTEFACT.check_target(out)
+    check_no_input(out, [like], CorpusError)
     model = Corpus.load(like, features=False) if like is not None else None
     settings = settings_of(model) if model is not None else settings_from(call.params)
     chosen = {"camera": camera, "task": task, "episodes": episodes}

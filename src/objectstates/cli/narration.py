@@ -117,9 +117,20 @@ def retrieve(
     json: AsJson = False,
 ) -> None:
     """Find clips of an action in long videos by their narration."""
-    from objectstates.narration.retrieval import Search, retrieve_from_files, write_clips
+    from objectstates.base.targets import check_file, starts_with
+    from objectstates.narration.heatmap_page import PAGE_START
+    from objectstates.narration.retrieval import (
+        LIST_HEADER,
+        Search,
+        retrieve_from_files,
+        write_clips,
+    )
     from objectstates.narration.subtitles import find_narrations
 
+    inputs = [*narrations, positive, negative, model]
+    check_file(out, inputs, starts_with(LIST_HEADER), NarrationError)
+    if page is not None:
+        check_file(page, [*inputs, out], starts_with(PAGE_START), NarrationError)
     sentences = _sentences(action, positive, negative, phrase)
     scorer, facts = _scorer(sentences, phrase, method, model)
     if videos is not None and not videos.is_dir():

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from objectstates.base.errors import ReportError
 from objectstates.cli.options import AsJson, Processes, flag
 from objectstates.cli.output import show
 from objectstates.cli.progress import report_bar
@@ -15,9 +16,13 @@ from objectstates.cli.verdict import print_verdict
 
 def report(
     result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
-    out: Annotated[Path, flag("The HTML file to write; an earlier report is replaced.")] = (
-        Path("report.html")
-    ),
+    out: Annotated[
+        Path | None,
+        flag(
+            "The HTML file to write; an earlier report there is replaced. Unless given: "
+            "report.html, if it is not the report about another result."
+        ),
+    ] = None,
     open_page: Annotated[bool, flag("Open it in the browser.", "--open")] = False,
     processes: Processes = None,
     json: AsJson = False,
@@ -25,12 +30,15 @@ def report(
     """Write a self-contained HTML page about a result, with frames of the videos."""
     from objectstates.app.inspection import describe_verdict
     from objectstates.data.result import Result
-    from objectstates.report.page import check_target, write_report
+    from objectstates.report.page import check_target, is_report_of, write_report
 
+    named, out = out is not None, out or Path("report.html")
     check_target(out)
     found = Result.load(result)
+    if out.exists() and not named and not is_report_of(out, result):
+        raise ReportError(f"{out} is about another result: name the file to write with `out`")
     with report_bar() as progress:
-        page = write_report(found, out, processes=processes, progress=progress)
+        page = write_report(found, out, processes=processes, progress=progress, folder=result)
     facts = {
         **(describe_verdict(found) if json else {}),
         "clips": len(found.clips),

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from objectstates.base.errors import CutError, DatasetError, VideoError
-from objectstates.base.storage import NO_ROOM
+from objectstates.base.resources import lack_behind
 from objectstates.cut.dataset_meta import FileNumber, Layout, SegmentEpisode, write_meta
 from objectstates.cut.dataset_stats import episode_stats, wanted_stats
 from objectstates.cut.dataset_videos import cut_camera
@@ -118,7 +118,7 @@ def _cut_clip(
     try:
         writer.write(clip, episodes[clip.episode.index])
     except (VideoError, DatasetError, av.FFmpegError) as problem:
-        if getattr(problem, "errno", None) in NO_ROOM:
+        if lack_behind(problem):
             raise CutError(f"cannot write the dataset: {problem}") from problem
         problems.append(f"left out clip {clip.name!r}: {problem}")
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from objectstates.base.cache import digest
 from objectstates.base.errors import CutError, SettingError, VideoError
-from objectstates.base.storage import NO_ROOM
+from objectstates.base.resources import lack_behind
+from objectstates.base.targets import check_no_input
 from objectstates.cut.encode import coding_of, encode, psnr
 from objectstates.cut.idle import kept_frames, moving_span
 from objectstates.cut.image_copy import copy_images
@@ -121,6 +122,7 @@ def cut(
         raise CutError("the result has no action to cut at: fit with `target` joint or action")
     if not any(result.corpus.videos):
         raise CutError("the clips of this result name no videos: ingest videos and fit them")
+    check_no_input(out, set(result.corpus.videos), CutError)
     manifest = Manifest.open(out)
     manifest.settings = vars(settings)
     problems: list[str] = []
@@ -153,7 +155,7 @@ def _run(
             try:
                 manifest.clips[job.stem] = job.cut(manifest.folder)
             except (VideoError, av.FFmpegError) as problem:
-                if getattr(problem, "errno", None) in NO_ROOM:
+                if lack_behind(problem):
                     raise
                 problems.append(f"left out clip {job.clip.name!r}: {problem}")
             manifest.save()

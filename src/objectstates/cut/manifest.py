@@ -9,19 +9,17 @@ complete. A folder with files that are not ours is refused.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from objectstates.base.errors import CutError
-from objectstates.base.storage import remove, write_atomically
+from objectstates.base.storage import clear_leftovers, leftover_of, remove, write_atomically
 from objectstates.cut.segments import Segment, is_part
 
 HEADER, VERSION = "cut.json", 1
 LISTS = ("clips.csv", "spans.csv", "segments.csv", "dropped.csv")
-_LEFTOVER = re.compile(r"\..+\.\d+-\w+\.(?:tmp|old)")
 
 
 @dataclass(frozen=True)
@@ -85,18 +83,17 @@ class Manifest:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             names = {entry.name for entry in folder.iterdir()}
-            leftovers = {name for name in names if _LEFTOVER.fullmatch(name)}
+            leftovers = {name: of for name in names if (of := leftover_of(name))}
+            names -= set(leftovers)
             found = cls(folder, _read(folder / HEADER) if HEADER in names else {})
-            foreign = sorted(
-                name for name in names - leftovers - {HEADER, *LISTS} if not found._is_ours(name)
-            )
-            if foreign or (names - leftovers and HEADER not in names):
+            foreign = sorted(name for name in names - {HEADER, *LISTS} if not found._is_ours(name))
+            if foreign or (names and HEADER not in names):
                 raise CutError(
                     f"{path} exists and holds something else"
                     f"{f' ({foreign[0]})' if foreign else ''}: choose another folder"
                 )
-            for name in leftovers:
-                remove(folder / name)
+            for name in set(leftovers.values()):  # of a run that was killed
+                clear_leftovers(folder / name)
         except OSError as problem:
             raise CutError(f"cannot write {path}: {problem.strerror}") from problem
         return found

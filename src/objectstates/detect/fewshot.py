@@ -164,6 +164,15 @@ def load_fewshot(path: str, options: DetectorOptions) -> FewShotDetector:
     return load(path, options.threshold)
 
 
+def is_detector(path: Path) -> bool:
+    """Whether a file is a few-shot detector, of any version."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return bool(json.loads(bytes(arrays["header"]).decode("utf-8"))["format"] == FORMAT)
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        return False
+
+
 def load(path: str | Path, threshold: float = DETECTION_THRESHOLD) -> FewShotDetector:
     """Read a detector that was saved; nothing in the file is executed."""
     path = Path(path)

@@ -119,6 +119,14 @@ def load(path: str | Path, options: DetectorOptions | None = None) -> RcnnDetect
     return RcnnDetector(read_model(path), options)
 
 
+def is_detector(path: Path) -> bool:
+    """Whether a file is a trained network, of any version; False if torch is missing."""
+    try:
+        return bool(json.loads(_content(path)["header"])["format"] == FORMAT)
+    except (ImportError, OSError, ValueError, KeyError, TypeError, RuntimeError):
+        return False
+
+
 def read_model(path: str | Path) -> RcnnModel:
     """Read the file of a trained network."""
     path = Path(path)

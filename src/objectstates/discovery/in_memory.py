@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from objectstates.base.choices import SideName
 from objectstates.base.errors import CorpusError
+from objectstates.base.resources import check_memory
 from objectstates.data.corpus import Array, Corpus
 from objectstates.solver.cost import Factored, factored
 from objectstates.solver.frank_wolfe import Problem
@@ -24,6 +26,20 @@ from objectstates.solver.scale.moments import Reduction
 from objectstates.solver.scale.pca import factored_reduced
 
 WARM_ROUND_EVERY = 10  # passes; from a solution, few are needed, and the last is always rounded
+
+
+MEMORY_PER_BYTE = 6  # of features on disk; measured: float64 rows, their factors, and copies
+
+
+def check_memory_for(corpus: Path) -> None:
+    """Raise if there is too little memory to fit a corpus folder, or a ``.mat`` file, in memory."""
+    files = corpus.iterdir() if corpus.is_dir() else iter([corpus])
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    check_memory(
+        MEMORY_PER_BYTE * size,
+        f"the fit of {corpus}",
+        "add `out_of_core`, which keeps the features on disk, or close other programs",
+    )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.choices import SideName, Solver, Target
+from objectstates.base.storage import clear_leftovers, temporary_name
 from objectstates.base.torch_utils import solver_device
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import StoredFeatures
@@ -28,6 +28,9 @@ from objectstates.solver.scale.disk_shard import Shard
 from objectstates.solver.scale.gpu_shard import GpuShard
 from objectstates.solver.scale.moments import ArrayRows, FeatureRows, shift_of
 from objectstates.solver.scale.sharded import ROUND_EVERY, ShardedProblem, divide, part_of
+
+SCRATCH = "objectstates-fit"
+"""The folders of shards are temporary ones of this name, so that a later fit finds leftovers."""
 
 _REPLAY = Replay(
     mutating=frozenset(
@@ -123,8 +126,9 @@ def pose_out_of_core(
     @contextmanager
     def pose(action: Constraints, state: Constraints, weights: Weights) -> Iterator[Posed]:
         ranges = divide(action, state, workers.shards)
-        place, token = Path(workers.scratch or tempfile.gettempdir()), secrets.token_hex(6)
-        folders = [place / f"objectstates-{token}-{number}" for number in range(len(ranges))]
+        scratch = Path(workers.scratch or tempfile.gettempdir()) / SCRATCH
+        clear_leftovers(scratch)
+        folders = [temporary_name(scratch) for _ in ranges]
         device = None if workers.device == "cpu" else solver_device(workers.device)
         makers: list[Callable[[], Actor]] = []
         for folder, clips in zip(folders, ranges, strict=True):

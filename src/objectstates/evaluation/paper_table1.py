@@ -17,6 +17,7 @@ import numpy as np
 
 from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import CorpusError, ObjectStatesError, SettingError
+from objectstates.base.targets import OwnFolder
 from objectstates.data.corpus import Corpus
 from objectstates.data.formats.authors_release import (
     ReleaseFiles,
@@ -128,6 +129,18 @@ class Reproduction:
 # --- running ----------------------------------------------------------------------------------
 
 
+FOLDER = OwnFolder(
+    header="reproduce.json",
+    names=frozenset(
+        {"runs"}
+        | {f"{name}.{kind}" for name in ("table1", "scores", "differences")
+           for kind in ("csv", "md", "html")}
+    ),
+    earlier="runs",
+    error=CorpusError,
+)  # fmt: skip
+
+
 def reproduce(
     data: str | Path,
     *,
@@ -150,6 +163,7 @@ def reproduce(
     settings = settings or MethodSettings()
     wanted = _wanted_rows(rows)
     files = find_release(data, videos)
+    FOLDER.open(out)
     names = in_order(actions or files)
     done = Reproduction(tuple(names), wanted)
     from_images = None if videos is None else images or ImageSettings()

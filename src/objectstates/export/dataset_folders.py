@@ -8,16 +8,19 @@ that step leaves the dataset as it was, and whatever stops it later leaves the n
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from objectstates.base.errors import ExportError
-from objectstates.base.storage import exchange, is_running, remove, temporary_name, write_atomically
-
-_LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<process>\d+)-\w+\.tmp")
+from objectstates.base.storage import (
+    clear_leftovers,
+    exchange,
+    remove,
+    temporary_name,
+    write_atomically,
+)
 
 
 def complete_copy(dataset: Path, folder: Path) -> None:
@@ -39,7 +42,7 @@ def rewrite_in_place(
     write : puts the changed files into a folder.
     """
     root = dataset.resolve()
-    _remove_leftovers(root)
+    clear_leftovers(root)  # links and new files
     temporary = temporary_name(root)
     try:
         temporary.mkdir()
@@ -105,16 +108,3 @@ def _flush(paths: Iterator[Path]) -> None:
     for path in paths:
         with path.open("rb") as file, suppress(OSError):
             os.fsync(file.fileno())
-
-
-def _remove_leftovers(root: Path) -> None:
-    """Remove what earlier runs that were killed left beside the dataset: links and new files."""
-    for path in root.parent.glob(f".{glob_safe(root.name)}.*.tmp"):
-        match = _LEFTOVER.fullmatch(path.name)
-        if match and match["name"] == root.name and not is_running(int(match["process"])):
-            remove(path)
-
-
-def glob_safe(name: str) -> str:
-    """A name as a pattern that matches only itself."""
-    return re.sub(r"([*?\[])", r"[\1]", name)

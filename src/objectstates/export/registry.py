@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from objectstates.base.errors import ExportError, SettingError
 from objectstates.base.storage import Artefact
+from objectstates.base.targets import check_no_input
 
 if TYPE_CHECKING:
     from objectstates.data.result import Result
@@ -127,6 +128,8 @@ def export(
             raise SettingError(f"{format} has no option `{name}`; its options: {known}")
     _check_needs(result, format, kind)
     _check_target(format, kind, out, in_place)
+    if out is not None:
+        check_no_input(out, {*result.corpus.videos, options.get("dataset")}, ExportError)
     from objectstates.export.videos import ExportSource
 
     writer = f"write_{format.replace('-', '_')}"

@@ -12,18 +12,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any
 
 import cv2
 import numpy as np
 
-from objectstates.base.cache import ArrayCache, content_digest, digest
+from objectstates.base.cache import content_digest, digest
 from objectstates.base.choices import (
     CHUNK_SECONDS,
     DETECTION_THRESHOLD,
@@ -32,7 +31,7 @@ from objectstates.base.choices import (
     ChunkKind,
 )
 from objectstates.base.errors import SettingError, VideoError
-from objectstates.base.storage import make_folder
+from objectstates.base.storage import scratch_folder
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import ARTEFACT, FeaturePieces, write_with_features
 from objectstates.data.truth import ClipTruth, label_corpus
@@ -44,6 +43,7 @@ from objectstates.features.codebook import Codebook
 from objectstates.features.registry import backbone_device, check_backbone, load_backbone
 from objectstates.features.signal_columns import SignalScale
 from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks
+from objectstates.ingest.observation_stores import ObservationStores, Observed, open_stores
 from objectstates.ingest.observe import DetectionLog, ObserveSettings, StoredObservation, observe
 from objectstates.ingest.robot_columns import (
     SignalColumns,
@@ -59,6 +59,7 @@ from objectstates.video.reader import probe
 
 VERSION = 4  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
+SCRATCH = "objectstates-ingest"  # name of folders in the system's temporary one
 BEYOND = 0.5  # seconds by which a listed clip may end after its video: times in lists are rounded
 
 
@@ -185,9 +186,9 @@ def ingest(
     ray_address : of a Ray cluster; all its machines must see the videos and the cache.
     like : use the codebooks of this corpus, so that a model trained on it can label the new clips.
     """
-    with TemporaryDirectory(prefix="objectstates-") as folder:
+    with scratch_folder(Path(gettempdir()), SCRATCH) as folder:
         _, report = ingest_to(
-            Path(folder) / "corpus",
+            folder / "corpus",
             clips,
             settings,
             cache=cache,
@@ -197,7 +198,7 @@ def ingest(
             strict=strict,
             progress=progress,
         )
-        return Corpus.load(Path(folder) / "corpus"), report
+        return Corpus.load(folder / "corpus"), report
 
 
 # long: most of it declares and documents the parameters
@@ -236,11 +237,10 @@ def ingest_to(
     scale = settings.scale(clips)
     items = [item for clip in clips for item in (clip, *_views(clip))]
     # Results per clip go through files, so that no process holds more than one clip.
-    with _store_folder(cache) as folder:
-        store = ArrayCache(folder)
+    with open_stores(path, cache, shared=ray_address is not None) as stores:
         counter = _Counter(items, strict, progress)
         outcomes = run_all(
-            partial(_Worker, settings, scale, store, cache is not None, items),
+            partial(_Worker, settings, scale, stores, items),
             items,
             processes=processes,
             ray_address=ray_address,
@@ -248,16 +248,20 @@ def ingest_to(
             on_done=counter.clip_done,
             on_ticks=counter.frames_read,
         )
-        stored, failed = _join_views(clips, outcomes, store)
+        stored, failed = _join_views(clips, outcomes, stores)
         done = [outcome.value for outcome in outcomes if outcome.value is not None]
         if not stored:
             raise VideoError(f"none of {len(clips)} clips could be read, first {failed[0][1]}")
         signals = _signal_columns(stored, settings, scale, like)
         corpus = _write_corpus(
-            path, stored, settings, scale, done[0], like, truth, store.folder, signals
+            path, stored, settings, scale, done[0], like, truth, stores.scratch, signals
         )
         parts = [observed for part in stored for observed in (part, *part.views)]
-        problems = (*(str(p) for part in parts for p in part.entry["problems"]), *signals.problems)
+        problems = (
+            *stores.warnings(done),
+            *(str(p) for part in parts for p in part.entry["problems"]),
+            *signals.problems,
+        )
     report = Report(
         failed=failed,
         problems=tuple(dict.fromkeys(problems)),
@@ -283,7 +287,7 @@ def _check_robot(clips: Sequence[ClipSpan], settings: IngestSettings) -> None:
 
 
 def _join_views(
-    clips: Sequence[ClipSpan], outcomes: Sequence[Outcome[_Observed]], store: ArrayCache
+    clips: Sequence[ClipSpan], outcomes: Sequence[Outcome[Observed]], stores: ObservationStores
 ) -> tuple[list[StoredObservation], tuple[tuple[str, str], ...]]:
     """The clips of which all cameras could be read, and the others with the reason."""
     stored, failed, rest = [], [], iter(outcomes)
@@ -294,7 +298,7 @@ def _join_views(
         if failure is not None:
             failed.append((clip.id, failure))
             continue
-        entries = [store.entry(o.value.key) for o in (first, *others) if o.value is not None]
+        entries = [stores.entry(o.value) for o in (first, *others) if o.value is not None]
         of_views = tuple(map(StoredObservation, views, entries[1:]))
         stored.append(StoredObservation(clip, entries[0], of_views))
     return stored, tuple(failed)
@@ -325,7 +329,7 @@ class _Counter:
         self.clips, self.strict, self.progress = clips, strict, progress
         self.done = self.frames = 0
 
-    def clip_done(self, index: int, outcome: Outcome[_Observed]) -> None:
+    def clip_done(self, index: int, outcome: Outcome[Observed]) -> None:
         self.done += 1
         if self.strict and outcome.failure is not None:
             raise VideoError(f"{self.clips[index].id}: {outcome.failure}")
@@ -340,16 +344,6 @@ class _Counter:
             self.progress(Progress(len(self.clips), self.done, self.frames))
 
 
-@contextmanager
-def _store_folder(cache: Path | None) -> Iterator[Path]:
-    """The cache folder, created if need be; without one, a temporary folder."""
-    if cache is None:
-        with TemporaryDirectory(prefix="objectstates-") as folder:
-            yield Path(folder)
-        return
-    yield make_folder(cache, "cache")
-
-
 def settings_of(corpus: Corpus) -> IngestSettings:
     """The settings that ``corpus`` was made with."""
     known = {setting.name for setting in fields(IngestSettings)}
@@ -359,16 +353,6 @@ def settings_of(corpus: Corpus) -> IngestSettings:
     return IngestSettings(**{name: value for name, value in facts.items() if name in known})
 
 
-@dataclass(frozen=True, eq=False)
-class _Observed:
-    """Key of an observation in the cache, and what it was made with."""
-
-    key: str
-    frames: int
-    from_cache: bool
-    fingerprints: tuple[str, str]  # of the detector and the backbone
-
-
 class _Worker:
     """Observes clips, or takes them from the cache: a detector and a backbone per process."""
 
@@ -376,12 +360,11 @@ class _Worker:
         self,
         settings: IngestSettings,
         scale: TimeScale,
-        store: ArrayCache,
-        reuse: bool,
+        stores: ObservationStores,
         clips: Sequence[ClipSpan],
     ) -> None:
         cv2.setNumThreads(1)  # there is one process per core
-        self.settings, self.store, self.reuse = settings.observe(scale), store, reuse
+        self.settings, self.stores = settings.observe(scale), stores
         spec, words = settings.backbones
         self.backbone = load_backbone(spec, backbone_device(spec, settings.device))
         self.word_backbone = (
@@ -393,7 +376,7 @@ class _Worker:
         self.detector = load_detector(settings.detector, options)
         self.fingerprints = self.detector.fingerprint, self.backbone.fingerprint
 
-    def __call__(self, clip: ClipSpan, tick: Callable[[int], None]) -> _Observed:
+    def __call__(self, clip: ClipSpan, tick: Callable[[int], None]) -> Observed:
         settings = self.settings
         image_fps = clip.image_fps or settings.image_fps
         video = probe(clip.video, image_fps=image_fps)
@@ -408,9 +391,10 @@ class _Worker:
         if self.word_backbone is not None:
             versions += [self.word_backbone.fingerprint]
         key = digest("observation", detections_key, asdict(settings), versions)
-        if self.reuse and (cached := self.store.entry(key)).is_whole():
-            return _Observed(key, int(cached["frames"][0]), True, self.fingerprints)
-        known = self.store.get(detections_key) if self.reuse else None
+        cache = self.stores.cache
+        if cache.folder is not None and (cached := cache.entry(key)).is_whole():
+            return Observed(key, int(cached["frames"][0]), True, self.fingerprints)
+        known = cache.get(detections_key)
         observation, log = observe(
             clip,
             detector,
@@ -418,25 +402,18 @@ class _Worker:
             settings,
             known_detections=None if known is None else DetectionLog.from_arrays(known),
             word_backbone=self.word_backbone,
-            scratch=self.store.folder,
+            scratch=self.stores.scratch,
             tick=tick,
         )
-        try:
-            if known is None:
-                self.store.put(detections_key, log.arrays())
-            self.store.put(key, observation.arrays())
-        except OSError as problem:
-            raise VideoError(
-                f"`cache`: nothing can be written in {self.store.folder} ({problem.strerror}): "
-                "make room there, or choose another folder"
-            ) from problem
-        return _Observed(key, int(observation.frames[0]), False, self.fingerprints)
+        detections = {detections_key: log.arrays()} if known is None else {}
+        spare, reason = self.stores.put(key, observation.arrays(), detections)
+        return Observed(key, int(observation.frames[0]), False, self.fingerprints, spare, reason)
 
 
 def _info(
     settings: IngestSettings,
     scale: TimeScale,
-    observed: _Observed,
+    observed: Observed,
     stored: Sequence[StoredObservation],
 ) -> dict[str, Any]:
     """How a corpus was made: the lengths used, those asked for, and clips that end too late."""
@@ -469,7 +446,7 @@ def _write_corpus(
     stored: Sequence[StoredObservation],
     settings: IngestSettings,
     scale: TimeScale,
-    observed: _Observed,
+    observed: Observed,
     like: Corpus | None,
     truth: Mapping[str, ClipTruth] | None,
     scratch: Path | None,

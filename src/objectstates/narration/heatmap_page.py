@@ -55,6 +55,11 @@ class Card:
     left_out: tuple[int, int]
 
 
+PAGE_START = (
+    b'<!doctype html>\n<html lang="en">\n<meta name="generator" content="objectstates narration">'
+)
+
+
 def write_page(path: Path, clips: Sequence[Retrieved], scorer: Scorer, title: str) -> None:
     """Write the page of retrieved clips, atomically."""
     from jinja2 import Environment, PackageLoader, StrictUndefined

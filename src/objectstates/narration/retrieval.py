@@ -227,11 +227,14 @@ class _FileSearch:
         return [(paths[found[0].narration], found) for found in ranking.videos()], problems
 
 
+LIST_HEADER = b"video,start,end,id,score\n"
+
+
 def write_clips(path: Path, clips: Sequence[Retrieved]) -> None:
     """Write a CSV list as `clip_list.find_clips` reads it; videos are relative to the list."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(("video", "start", "end", "id", "score"))
+    buffer.write(LIST_HEADER.decode())
     taken: set[str] = set()
     folder = os.path.abspath(path.parent)
     for clip in clips:

@@ -6,19 +6,22 @@ shards of a fit) keep their state from call to call.
 
 Results do not depend on where the work runs. A worker process that dies (killed, out of memory)
 costs no other task: the tasks that were running are tried once more, and a second failure is
-reported.
+reported. Lack of disk or memory is the failure of the whole, and never that of one item: a full
+disk ends the work at once, lack of memory when the other tasks are done.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
-from objectstates.base.errors import ObjectStatesError
+from objectstates.base.errors import MemoryLackError, StorageError
+from objectstates.base.resources import is_limited
 from objectstates.parallel.actors import Actor, Actors, LocalActors, ProcessActors, follow_parent
 from objectstates.parallel.ray_actors import RayActors, Replay
 from objectstates.parallel.ray_pool import cluster, run_on_cluster
@@ -26,7 +29,7 @@ from objectstates.parallel.spawn import WorkerContext
 from objectstates.parallel.tasks import Item, Outcome, Value, Worker, attempt
 
 _POLL_SECONDS = 0.2  # between progress reports
-_DIED = "its process died twice: too little memory?"
+_DIED = "its process died twice"
 
 
 def default_processes() -> int:
@@ -57,6 +60,8 @@ def run_all(
     outcomes: list[Outcome[Value] | None] = [None] * len(items)
 
     def done(index: int, outcome: Outcome[Value]) -> None:
+        if outcome.lack == "disk":
+            raise StorageError(str(outcome.failure))
         outcomes[index] = outcome
         if on_done is not None:
             on_done(index, outcome)
@@ -67,11 +72,32 @@ def run_all(
     elif processes <= 1 or len(items) <= 1:
         _run_here(make, items, done, on_ticks)
     else:
-        lost = _run_in_processes(make, items, range(len(items)), processes, done, on_ticks)
+        lost, _ = _run_in_processes(make, items, range(len(items)), processes, done, on_ticks)
         for index in lost:  # one at a time, to find the task that ends its process
-            if _run_in_processes(make, items, [index], 1, done, on_ticks):
-                done(index, Outcome(None, _DIED))
-    return [outcome for outcome in outcomes if outcome is not None]
+            again, codes = _run_in_processes(make, items, [index], 1, done, on_ticks)
+            if again:
+                done(index, Outcome(None, _DIED, "memory" if _was_killed(codes) else ""))
+    found = [outcome for outcome in outcomes if outcome is not None]
+    _check_memory_sufficed(found, processes)
+    return found
+
+
+def _was_killed(codes: Sequence[int | None]) -> bool:
+    """Whether a process was ended by the system, and not by a crash over its own task.
+
+    Under a limit of memory, libraries crash when they get none.
+    """
+    return -signal.SIGKILL in codes or is_limited()
+
+
+def _check_memory_sufficed(outcomes: Sequence[Outcome[Any]], processes: int) -> None:
+    lacking = [outcome for outcome in outcomes if outcome.lack == "memory"]
+    if lacking:
+        fewer = ", or fewer `processes`" if processes > 1 else ""
+        raise MemoryLackError(
+            f"too little memory for {len(lacking)} of {len(outcomes)} tasks "
+            f"({lacking[0].failure}): run again with more memory{fewer}"
+        )
 
 
 @contextmanager
@@ -126,19 +152,21 @@ def _run_in_processes(
     processes: int,
     done: Callable[[int, Outcome[Value]], None],
     on_ticks: Callable[[int], None] | None,
-) -> list[int]:
-    """Run tasks in a process pool; returns the indices that were lost with a process."""
+) -> tuple[list[int], list[int | None]]:
+    """Run tasks in a process pool; returns the indices lost with a process, and exit codes."""
     context = WorkerContext()
     counter = context.Value("q", 0)
     pool = ProcessPoolExecutor(
         min(processes, len(indices)), context, initializer=_start, initargs=(make, counter)
     )
     lost: list[int] = []
+    started: dict[int, Any] = {}
     try:
         waiting: dict[Future[Outcome[Value]], int] = {
             pool.submit(_work, items[index]): index for index in indices
         }
         while waiting:
+            started.update(pool._processes or {})  # noqa: SLF001  for their exit codes
             ready, _ = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)
             for future in ready:
                 index = waiting.pop(future)
@@ -155,7 +183,7 @@ def _run_in_processes(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    return sorted(lost)
+    return sorted(lost), [process.exitcode for process in started.values()]
 
 
 _worker: Any = None
@@ -169,7 +197,7 @@ def _start(make: Callable[[], Any], counter: Any) -> None:
     _counter = counter
     try:
         _worker = make()
-    except ObjectStatesError as problem:  # raised by the first task, in the parent
+    except Exception as problem:  # raised by the first task, in the parent
         _worker = problem
 
 
@@ -179,6 +207,6 @@ def _tick(count: int) -> None:
 
 
 def _work(item: Any) -> Outcome[Any]:
-    if isinstance(_worker, ObjectStatesError):
+    if isinstance(_worker, Exception):
         raise _worker
     return attempt(_worker, item, _tick)

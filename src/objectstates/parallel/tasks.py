@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from objectstates.base.errors import ObjectStatesError
+from objectstates.base.resources import Lack, lack_behind
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -20,10 +21,14 @@ Worker = Callable[[Item, Tick], Value]
 
 @dataclass(frozen=True)
 class Outcome(Generic[Value]):
-    """The value of a task, or the reason why it has none."""
+    """The value of a task, or the reason why it has none.
+
+    lack : what this machine lacked, if that is the reason, and not the item.
+    """
 
     value: Value | None
     failure: str | None = None
+    lack: Lack = ""
 
 
 def attempt(worker: Worker[Item, Value], item: Item, tick: Tick) -> Outcome[Value]:
@@ -31,6 +36,8 @@ def attempt(worker: Worker[Item, Value], item: Item, tick: Tick) -> Outcome[Valu
     try:
         return Outcome(worker(item, tick))
     except ObjectStatesError as problem:
-        return Outcome(None, str(problem))
+        return Outcome(None, str(problem), lack_behind(problem))
     except Exception as problem:  # a bug in one task must not discard hours of the others
-        return Outcome(None, f"unexpected {type(problem).__name__}: {problem}")
+        lack = lack_behind(problem)
+        kind = "" if lack else f"unexpected {type(problem).__name__}: "
+        return Outcome(None, f"{kind}{problem}", lack)

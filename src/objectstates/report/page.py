@@ -15,6 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
+from objectstates.base.cache import digest
 from objectstates.base.errors import ReportError
 from objectstates.base.storage import write_atomically
 from objectstates.data.result import Result, confidence_columns
@@ -45,6 +46,7 @@ _FEW_VIDEOS = 16  # up to which starting processes takes longer than reading
 _GENERATOR = b'<meta name="generator" content="objectstates'
 _STYLES = ("theme.css", "style.css")
 _SCRIPTS = ("data", "frames", "timeline", "player", "clip_list", "keys", "theme")
+_OF_MARK = "{the result}"
 _SIZE_MARK = "{the size of this file}"
 
 
@@ -54,12 +56,15 @@ def write_report(
     *,
     processes: int | None = None,
     progress: Progress | None = None,
+    folder: str | Path | None = None,
 ) -> Path:
     """Write the page about ``result`` to the file ``path``; an earlier report there is replaced.
 
     Frames are read from the clips' videos, as far as these exist, by ``processes`` processes (one
     per core unless given). The page refers to the videos by their paths, so that it can play them;
     without them it shows the frames that it holds.
+
+    folder : of the result, if it has one; the page remembers it, see `is_report_of`.
     """
     target = check_target(path)
     plan = FramePlan.of(len(result.clips), result.n_states)
@@ -70,6 +75,7 @@ def write_report(
     rates = {video: image_fps(result, video) for video in requests}
     images = read_requests(requests, plan, image_fps=rates, processes=processes, progress=progress)
     page = _render(result, clips, images, plan, target.parent)
+    page = page.replace(_OF_MARK, "" if folder is None else _identity(folder), 1)
     size = f"{len(page.encode()) / 1e6:.1f} MB"
     try:
         write_atomically(target, page.replace(_SIZE_MARK, size, 1))
@@ -92,6 +98,20 @@ def check_target(path: str | Path) -> Path:
     except (OSError, RuntimeError) as problem:
         raise ReportError(f"cannot write {path}: {problem}") from problem
     return target
+
+
+def is_report_of(path: str | Path, folder: str | Path) -> bool:
+    """Whether a file is the report about the result in this folder."""
+    try:
+        with open(path, "rb") as file:
+            return f'content="{_identity(folder)}"'.encode() in file.read(4096)
+    except OSError:
+        return False
+
+
+def _identity(folder: str | Path) -> str:
+    """Tells the results of different folders apart, without naming the folder."""
+    return digest("result", os.path.realpath(folder))
 
 
 # --- which frames to read -------------------------------------------------------------------------
@@ -173,6 +193,7 @@ def _render(
         headline=headline.headline(result),
         summary=headline.summary(result),
         size=_SIZE_MARK,
+        of=_OF_MARK,
         clips=_by_confidence(clips),
         verdict=result.verdict,
         sides=[] if result.verdict is None else side_texts(result.verdict),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from objectstates.base.errors import BenchmarkError, ObjectStatesError
+from objectstates.base.targets import OwnFolder
 from objectstates.evaluation import Evaluation
 from objectstates.evaluation.benchmark.manipulations import (
     Manipulation,
@@ -26,7 +27,20 @@ from objectstates.evaluation.benchmark.stages import (
     select_methods,
 )
 
+TABLES = (
+    *("table.csv", "clips.csv", "differences.csv", "detectors.csv", "table.md", "table.html"),
+)
+"""The files of tables (``tables.py``)."""
+
 __all__ = ["Benchmark", "BenchmarkSettings", "DetectorRow", "run_benchmark"]
+
+
+FOLDER = OwnFolder(
+    header="benchmark.json",
+    names=frozenset({"detectors", "corpora", "runs", *TABLES}),
+    earlier="runs",
+    error=BenchmarkError,
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,7 @@ def run_benchmark(
     """
     settings = settings or BenchmarkSettings()
     wanted = select_methods(methods)
+    FOLDER.open(out)
     folders = _select_folders(find_manipulations(data, crops=crops), tasks, data)
     done = Benchmark(tuple(folder.name for folder in folders), wanted)
     for folder in folders:
