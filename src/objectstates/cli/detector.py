@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from objectstates.cli.options import ObjectName, Seed, flag
-from objectstates.cli.output import Command, show
+from objectstates.cli.output import add_command, show
 
 detector_commands = typer.Typer(
     help="Train a detector on a few dozen labelled boxes, and evaluate it.", no_args_is_help=True
@@ -26,7 +26,6 @@ Media = Annotated[
 ]
 
 
-@detector_commands.command(cls=Command)
 def train(
     labels: LabelPath,
     out: Annotated[Path, flag("The model file to write.")],
@@ -50,7 +49,6 @@ def _trained_on(counts: dict[str, int]) -> str:
     return f"{counts['boxes']} boxes in {counts['images']} images of {of}"
 
 
-@detector_commands.command(cls=Command)
 def evaluate(
     model: Annotated[Path, typer.Argument(help="The model file that train wrote.")],
     labels: LabelPath,
@@ -74,3 +72,7 @@ def evaluate(
         },
         json,
     )
+
+
+for command in (train, evaluate):
+    add_command(detector_commands, command)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from objectstates.cli.options import AsJson, Processes, flag
-from objectstates.cli.output import show
+from objectstates.cli.options import AsJson, Processes, ResultFolder, flag
+from objectstates.cli.output import complain, show
 from objectstates.cli.progress import report_bar
 from objectstates.cli.verdict import print_verdict
 
 
 def report(
-    result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
+    result: ResultFolder,
     out: Annotated[Path, flag("The HTML file to write; an earlier report is replaced.")] = (
         Path("report.html")
     ),
@@ -26,11 +24,15 @@ def report(
     from objectstates.app.inspection import describe_verdict
     from objectstates.data.result import Result
     from objectstates.report.page import check_target, write_report
+    from objectstates.video.fingerprint import INFO, about_replaced, replaced_videos
 
     check_target(out)
     found = Result.load(result)
     with report_bar() as progress:
         page = write_report(found, out, processes=processes, progress=progress)
+    recorded = found.corpus.info.get(INFO)
+    for line in about_replaced(replaced_videos(recorded, found.corpus.videos)):
+        complain(f"warning: {line}")
     facts = {
         **(describe_verdict(found) if json else {}),
         "clips": len(found.clips),

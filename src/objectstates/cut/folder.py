@@ -123,8 +123,8 @@ def cut(
         raise CutError("the clips of this result name no videos: ingest videos and fit them")
     manifest = Manifest.open(out)
     manifest.settings = vars(settings)
-    problems: list[str] = []
     source, names = ExportSource.of(result, videos), Names()
+    problems = list(source.replaced)
     jobs = [
         _Job(clip, video, names.unique(clip.name), settings)
         for video in readable_videos(source, problems)

@@ -53,6 +53,7 @@ from objectstates.ingest.robot_columns import (
 from objectstates.ingest.time_scale import Seconds, TimeScale, scale_for
 from objectstates.parallel.pool import run_all
 from objectstates.parallel.tasks import Outcome
+from objectstates.video import fingerprint
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
@@ -422,6 +423,7 @@ def _info(
         "object": settings.object_name,
         **({} if dataset is None else {"dataset": dataset_facts(clips, dataset)}),
         **({"ends_beyond_video": beyond} if beyond else {}),
+        fingerprint.INFO: fingerprint.fingerprints(str(clip.video) for clip in clips),
         "ingest": {
             "version": VERSION,
             **asdict(settings),
