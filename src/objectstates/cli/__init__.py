@@ -64,7 +64,7 @@ def main() -> NoReturn:
     """Run the command line; an error of the user is one line on stderr and exit code 2."""
     reset()
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="objectstates", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # all that typer leaves of an interrupt
             complain("interrupted")
