@@ -1,11 +1,11 @@
 """What this package and other tools do with odd videos.
 
-    python -m benchmarks.odd_videos [--ffmpeg FFMPEG] [--scenedetect PYTHON] [--keep FOLDER]
+    python -m benchmarks.odd_videos [--ffmpeg FFMPEG] [--scenedetect SCENEDETECT] [--keep FOLDER]
 
 Makes about twenty odd videos, runs ``objectstates ingest`` on each, and prints a table. With
-``--ffmpeg`` (the program) and ``--scenedetect`` (the Python of an environment that has
-PySceneDetect) these tools decode the same files. None of them is a dependency of this package. Every
-run is a process of its own with `SECONDS` of time and `MEMORY` bytes.
+``--ffmpeg`` and ``--scenedetect`` (the programs, of an environment of their own) these tools decode
+the same files. None of them is a dependency of this package. Every run is a process of its own with
+`SECONDS` of time and `MEMORY` bytes.
 """
 
 from __future__ import annotations
@@ -165,12 +165,12 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def outcome(command: list[str], frames: Callable[[str], str]) -> str:
+def outcome(command: list[str], frames: Callable[[str], str], cwd: Path | None = None) -> str:
     """What a tool did: how many frames it read, its message, a traceback, a signal or a hang."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=SECONDS,
-            stdin=subprocess.DEVNULL, preexec_fn=limit, check=False,
+            stdin=subprocess.DEVNULL, preexec_fn=limit, check=False, cwd=cwd,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"**hangs** (over {SECONDS} s)"
@@ -178,7 +178,7 @@ def outcome(command: list[str], frames: Callable[[str], str]) -> str:
         return f"**dies of signal {-done.returncode}**"
     if "Traceback (most recent call last)" in done.stderr:
         return f"**traceback**: {done.stderr.strip().splitlines()[-1][:90]}"
-    said = [line for line in done.stderr.splitlines() if line.strip()]
+    said = [line for line in done.stderr.splitlines() if line.strip() and "Progress:" not in line]
     if done.returncode:
         return f"refused in {len(said)} line{'' if len(said) == 1 else 's'}"
     read = frames(done.stdout + done.stderr)
@@ -203,27 +203,18 @@ def by_ffmpeg(program: str, path: Path) -> str:
     )
 
 
-SCENES = """
-import sys
-import scenedetect
-video = scenedetect.open_video(sys.argv[1])
-manager = scenedetect.SceneManager()
-manager.add_detector(scenedetect.ContentDetector())
-print("frames", manager.detect_scenes(video))
-"""
-
-
-def by_scenedetect(python: str, path: Path) -> str:
+def by_scenedetect(program: str, path: Path) -> str:
     return outcome(
-        [python, "-c", SCENES, str(path)],
-        lambda text: (re.findall(r"^frames (\d+)", text, re.M) or ["?"])[-1],
+        [program, "-i", str(path), "detect-content"],
+        lambda text: (re.findall(r"Processed (\d+) frames", text) or ["?"])[-1],
+        cwd=path.parent,
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ffmpeg", help="the program ffmpeg")
-    parser.add_argument("--scenedetect", help="a Python that has PySceneDetect")
+    parser.add_argument("--scenedetect", help="the program scenedetect")
     parser.add_argument("--keep", type=Path, help="keep the videos in this folder")
     options = parser.parse_args()
     tools: dict[str, Callable[[Path, Path], Any]] = {"objectstates": by_us}

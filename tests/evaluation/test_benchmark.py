@@ -368,3 +368,14 @@ def test_chains_are_for_another_benchmark(tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps(facts))
     with pytest.raises(BenchmarkError, match="chain of 2 actions"):
         run_benchmark(tmp_path, tmp_path / "out")
+
+
+def test_a_given_detector_is_judged_on_all_clips_but_those_it_was_trained_on(data):
+    (*_, folder) = find_manipulations(data)
+    assert len(read_manipulation(folder, trains=False).test) == 3
+    (folder.folder / "train.txt").unlink()
+    found = read_manipulation(folder, trains=False)
+    assert found.train == ()
+    assert len(found.test) == 6
+    with pytest.raises(BenchmarkError, match="all 6 clips are for training"):
+        read_manipulation(folder)

@@ -87,7 +87,11 @@ def benchmark(
     tasks: Annotated[str, flag("Manipulations, by folder name; all unless given.")] = "",
     methods: Annotated[str, flag("Methods, such as chance,joint; all unless given.")] = "",
     detector: Annotated[
-        str, flag("As for ingest. Unless given: trained on the train clips, or motion without any.")
+        str,
+        flag(
+            "As for ingest; then all clips are judged but those in train.txt. Unless given: trained "
+            "on the train clips, or motion without any."
+        ),
     ] = "",
     no_crops: Annotated[bool, flag("Use whole clips; ignore crops.json.", "--no-crops")] = False,
     runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,

@@ -29,6 +29,8 @@ from objectstates.solver.scale.gpu_shard import GpuShard
 from objectstates.solver.scale.moments import ArrayRows, FeatureRows, shift_of
 from objectstates.solver.scale.sharded import ROUND_EVERY, ShardedProblem, divide, part_of
 
+SMALL = 256 << 20  # bytes of features that the system keeps in memory: they are read at no cost
+
 _REPLAY = Replay(
     mutating=frozenset(
         {"prepare", "start", "sweep", "step", "scale_step", "evaluate", "keep_rounding"}
@@ -107,6 +109,16 @@ class Workers:
     device: str = "cpu"
 
 
+def _schedule(stored: FeaturesOnDisk) -> tuple[int, int | None]:
+    """How often labels are rounded and the gap is evaluated: as in memory, or less often.
+
+    A rounding reads all rows once more, and the labels of the lowest objective are kept. Rounded
+    less often, other labels may be kept, of a somewhat higher objective (docs/scale.md).
+    """
+    size = sum(4 * rows * columns for rows, columns in (stored.action.shape, stored.state.shape))
+    return (1, None) if size <= SMALL else (ROUND_EVERY, ROUND_EVERY)
+
+
 def pose_out_of_core(
     stored: FeaturesOnDisk,
     workers: Workers,
@@ -150,7 +162,7 @@ def pose_out_of_core(
                     row_cuts={"action": action.offsets[firsts], "state": state.offsets[firsts]},
                 )
                 reductions = {} if reduce is None else problem.reductions()
-                yield Posed(problem, reductions, ROUND_EVERY, ROUND_EVERY)
+                yield Posed(problem, reductions, *_schedule(stored))
         finally:
             for folder in folders:  # of shards that could not close: killed, or not all made
                 shutil.rmtree(folder, ignore_errors=True)
