@@ -2,8 +2,8 @@
 
 ``python -m tools.lock`` writes ``.ci/requirements.lock`` for this Python and platform, of the core
 dependencies and those of the extra ``dev``, in the versions that are installed here.
-``python -m tools.lock --fits`` ends with 0 if the lock is for this Python and platform. Install with
-``pip install --require-hashes -r .ci/requirements.lock``.
+``python -m tools.lock --fits`` ends with 0 if the lock is for this Python and platform. ``.ci/run``
+installs it with ``pip install --require-hashes``.
 
 The file names no index and no address: pip takes the packages from where it is configured to, and
 refuses any whose content is another.

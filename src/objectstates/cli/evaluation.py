@@ -89,8 +89,8 @@ def benchmark(
     detector: Annotated[
         str,
         flag(
-            "As for ingest; then all clips are judged but those in train.txt. Unless given: trained "
-            "on the train clips, or motion without any."
+            "As for ingest; all clips but those in train.txt are judged. Unless given: trained on "
+            "the train clips, or motion without any."
         ),
     ] = "",
     no_crops: Annotated[bool, flag("Use whole clips; ignore crops.json.", "--no-crops")] = False,
