@@ -140,7 +140,9 @@ def index(names: list[tuple[str, Callable[..., Any]]]) -> str:
     lines += [
         "",
         "All end with code 0, or with 2 and one line on stderr after a mistake of yours. "
-        "`--json` prints for scripts.",
+        "`--json` prints for scripts, `--quiet` only errors and warnings, `--verbose` every step "
+        "of the progress. `objectstates --install-completion` lets the shell complete commands and "
+        "options.",
         "",
     ]
     return "\n".join(lines)

@@ -16,6 +16,7 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "benchmarks/simulated/README.md": "simulated.md",
 }
 """Path in the repository -> path in the site."""

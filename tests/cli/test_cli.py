@@ -229,3 +229,62 @@ def test_a_fit_takes_corrections_and_names(run, corpus_folder, tmp_path):
     assert result.names.state_2 == "open"
     assert result.corrected.tolist() == [name == clip for name in result.clips]
     assert result.corrections[0].start is not None
+
+
+def test_inspect_prints_facts_and_the_trace_on_demand(run, corpus_folder, tmp_path):
+    """Also of a folder that holds the result as ``result``, as discover's does."""
+    assert run("fit", corpus_folder, "--out", tmp_path / "result")[0] == 0
+    short = run("inspect", tmp_path)[1]
+    assert len(short.splitlines()) < 40
+    assert "relaxed objective" in short
+    trace = Result.load(tmp_path / "result").summary["trace"]
+    long = run("inspect", tmp_path, "--trace")[1]
+    assert len(long.splitlines()) > len(short.splitlines()) + len(trace)
+    assert json.loads(run("inspect", tmp_path, "--json")[1])["trace"] == trace
+    for words in (("report", tmp_path, "--out", tmp_path / "r.html"),
+                  ("export", tmp_path, "--to", "csv", "--out", tmp_path / "x")):  # fmt: skip
+        assert run(*words)[0] == 0
+
+
+def test_predict_prints_a_row_per_clip_and_precision_by_given_truth(run, corpus_folder, tmp_path):
+    assert run("fit", corpus_folder, "--out", tmp_path / "result")[0] == 0
+    corpus = Corpus.load(corpus_folder)
+    labels = {"label": np.full_like(corpus.chunks.label, -1)}
+    unknown = replace(
+        corpus,
+        chunks=replace(corpus.chunks, **labels),
+        tracklets=replace(corpus.tracklets, label=np.full_like(corpus.tracklets.label, -1)),
+    )
+    unknown.save(tmp_path / "new")
+    code, out, _ = run("predict", tmp_path, tmp_path / "new", "--out", tmp_path / "p")
+    assert code == 0
+    assert all(clip in out for clip in corpus.clip_ids)
+    assert "precision" not in out
+    rows = ["clip,action_start,action_end", *(f"{clip},0,1000" for clip in corpus.clip_ids)]
+    (tmp_path / "truth.csv").write_text("\n".join(rows))
+    words = "predict", tmp_path, tmp_path / "new", "--out", tmp_path / "p"
+    code, out, _ = run(*words, "--truth", tmp_path / "truth.csv")
+    assert code == 0
+    assert "discovered" in out
+    assert "action precision" in out
+
+
+def test_files_follow_the_umask(run, corpus_folder, tmp_path):
+    """Those of a result, a report, an export and a list of clips, and their folders."""
+    (tmp_path / "a.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nput the wheel on\n")
+    before = os.umask(0o027)
+    try:
+        for words in (
+            ("fit", corpus_folder, "--out", tmp_path / "new" / "result"),
+            ("report", tmp_path / "new", "--out", tmp_path / "new" / "r.html"),
+            ("export", tmp_path / "new", "--to", "csv", "--out", tmp_path / "new" / "x"),
+            ("retrieve", tmp_path, "--action", "put-wheel", "--out", tmp_path / "new" / "c.csv",
+             "--page", tmp_path / "new" / "c.html"),
+            ("config", "init", tmp_path / "new" / "settings.toml"),
+        ):  # fmt: skip
+            code, _, err = run(*words)
+            assert code == 0, err
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "new").rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o750 if path.is_dir() else 0o640), path

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 from hypothesis import given
@@ -357,6 +358,21 @@ def test_the_fingerprint_follows_model_class_and_threshold(path: Path) -> None:
     assert onnx_detector(path, "Drawer").fingerprint in prints
     prints.add(onnx_detector(contract(path), class_index=0).fingerprint)
     assert len(prints) == 4
+
+
+def test_the_fingerprint_follows_weights_in_another_file(path: Path) -> None:
+    """Such a file can have any name; only the graph tells."""
+    model = onnx.load(yolo8(path))
+    (limit,) = (node for node in model.graph.node if node.output[0] == "limit")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32([0.7]), "limit"))
+    model.graph.node.remove(limit)
+    onnx.save(model, path, save_as_external_data=True, location="any.bin", size_threshold=0)
+    weights = path.with_name("any.bin")
+    before = onnx_detector(path, class_index=0).fingerprint
+    content = bytearray(weights.read_bytes())
+    content[content.index(np.float32(0.7).tobytes()) + 3] ^= 0x80  # the brightness is now -0.7
+    weights.write_bytes(content)
+    assert onnx_detector(path, class_index=0).fingerprint != before
 
 
 # What is wrong is said

@@ -44,6 +44,21 @@ def test_it_finds_what_a_fit_in_memory_finds(corpus, folder, tmp_path, labelling
     assert list(tmp_path.iterdir()) == []  # nothing is left behind
 
 
+def test_labels_are_rounded_as_often_as_in_memory_if_that_costs_little(tmp_path, monkeypatch):
+    """Rounded every fifth pass only, this corpus had other labels of a higher objective."""
+    corpus = synthetic_corpus(n_clips=8, seed=0)
+    corpus.save(tmp_path / "corpus")
+    expected = JointDiscovery(verdict=False).fit(corpus).result_
+    found = JointDiscovery(verdict=False).fit_folder(tmp_path / "corpus").result_
+    np.testing.assert_array_equal(found.state, expected.state)
+    np.testing.assert_array_equal(found.action_chunk, expected.action_chunk)
+    same = "rounded_objective"
+    assert found.summary[same] == pytest.approx(expected.summary[same], rel=1e-6)
+    monkeypatch.setattr("objectstates.discovery.out_of_core.SMALL", 0)
+    seldom = JointDiscovery(verdict=False).fit_folder(tmp_path / "corpus").result_
+    assert seldom.summary[same] < 1.02 * expected.summary[same]
+
+
 def test_the_saved_result_predicts_as_one_from_memory_does(corpus, folder, tmp_path):
     unseen = synthetic_corpus(
         n_clips=4, tracklets_per_clip=20, chunks_per_clip=25, state_size=40, action_size=30, seed=1

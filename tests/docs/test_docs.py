@@ -26,7 +26,7 @@ from tests.robots.datasets import CAMERA, WRIST, write_dataset
 ROOT = Path(__file__).parents[2]
 CLIPS = ROOT / "src" / "objectstates" / "demo" / "drawer"
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 SIMULATED = ROOT / "benchmarks" / "simulated" / "README.md"  # its commands need a simulator

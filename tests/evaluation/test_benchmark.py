@@ -378,3 +378,14 @@ def test_nothing_is_written_among_files_of_others(data, tmp_path):
         run_benchmark(data, out, with_boxes(data))
     assert [path.name for path in out.iterdir()] == ["clips.csv"]
     assert (out / "clips.csv").read_text() == "the user's own list"
+
+
+def test_a_given_detector_is_judged_on_all_clips_but_those_it_was_trained_on(data):
+    (*_, folder) = find_manipulations(data)
+    assert len(read_manipulation(folder, trains=False).test) == 3
+    (folder.folder / "train.txt").unlink()
+    found = read_manipulation(folder, trains=False)
+    assert found.train == ()
+    assert len(found.test) == 6
+    with pytest.raises(BenchmarkError, match="all 6 clips are for training"):
+        read_manipulation(folder)

@@ -13,6 +13,7 @@ from objectstates.data.label_names import LabelNames
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.data.verdict import Verdict
 from objectstates.export import FORMATS, export
+from objectstates.video.fingerprint import INFO, fingerprint
 from tests.export.conftest import clip, make_result
 
 EXTRAS = {"rerun": "rerun"}
@@ -198,3 +199,16 @@ def test_exports_use_the_names_that_the_user_gave(result, tmp_path):
         assert set(used) <= declared
     tracks = ElementTree.parse(next((tmp_path / "cvat" / "annotations").glob("*.xml")))
     assert "go/on" in {track.get("label") for track in tracks.iter("track")}
+
+
+def test_a_replaced_video_is_a_problem_of_the_export(result, tmp_path):
+    """Also of one that reads no videos: its times are of the earlier content."""
+    video = tmp_path / "b.mp4"
+    video.write_bytes(b"other content")
+    videos = (*result.corpus.videos[:2], str(video))
+    info = {**result.corpus.info, INFO: {str(video): "1-0", videos[0]: fingerprint(videos[0])}}
+    stale = replace(result, corpus=replace(result.corpus, videos=videos, info=info))
+    done = export(stale, "csv", tmp_path / "x")
+    assert len(done.problems) == 1
+    assert done.problems[0].startswith(f"1 video was replaced after being read: {video}.")
+    assert json.loads((tmp_path / "x" / "export.json").read_text())["problems"] == [*done.problems]

@@ -1,3 +1,4 @@
+import csv
 from itertools import pairwise
 
 import numpy as np
@@ -79,6 +80,17 @@ def test_the_list_is_one_that_ingest_takes(svm, tmp_path):
     assert sorted(span.id for span in spans) == sorted(names)
     assert {span.video.resolve() for span in spans} == {tmp_path / f"{n}.mp4" for n in names}
     assert all(span.start is not None and span.end is not None for span in spans)
+
+
+def test_a_list_of_clips_runs_no_formula_in_a_spreadsheet(svm, tmp_path):
+    names = ("=cmd()", "@x", "-1", "'quoted", "plain")
+    clips = retrieve([narration(f"put the wheel {n}", n) for n in names], svm)
+    write_clips(tmp_path / "clips.csv", clips)
+    rows = list(csv.reader((tmp_path / "clips.csv").read_text().splitlines()))
+    assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row[:4])
+    found = find_clips(csv=tmp_path / "clips.csv")
+    assert sorted(span.id for span in found) == sorted(names)
+    assert sorted(span.video.name for span in found) == sorted(names)
 
 
 # --- files ---------------------------------------------------------------------------------------

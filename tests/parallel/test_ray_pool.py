@@ -1,5 +1,7 @@
 """On a real Ray cluster of several nodes, some of them killed, the outcome is the same."""
 
+import os
+import subprocess
 import sys
 import time
 from functools import partial
@@ -248,3 +250,55 @@ def test_narrations_are_searched_with_the_same_outcome(nodes, tmp_path, run):
                        "--engine", "ray", "--ray-address", nodes.address)  # fmt: skip
     assert code == 0, err
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
+
+
+# --- privacy --------------------------------------------------------------------------------------
+
+LISTENERS = """
+import os, sys
+from pathlib import Path
+from objectstates.parallel.ray_pool import cluster
+
+def parent(process):
+    return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+
+with cluster("local"):
+    ours, processes = {os.getpid()}, [p for p in Path("/proc").iterdir() if p.name.isdigit()]
+    for _ in range(5):  # generations
+        for process in processes:
+            try:
+                if parent(process) in ours:
+                    ours.add(int(process.name))
+            except OSError:
+                pass
+    for number in ours:
+        process, inodes = Path(f"/proc/{number}"), set()
+        try:
+            print("process", (process / "cmdline").read_text().replace("\\0", " ")[:80])
+            for file in (process / "fd").iterdir():
+                inodes.add(os.readlink(file).partition("socket:[")[2].rstrip("]"))
+        except OSError:
+            continue
+        for table in ("tcp", "tcp6"):
+            for line in (process / "net" / table).read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == "0A" and words[9] in inodes:
+                    print("listens", words[1].partition(":")[0])
+print("usage", os.environ["RAY_USAGE_STATS_ENABLED"])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_cluster_of_this_machine_listens_on_the_loopback_and_counts_nothing():
+    """Ray listens on all network interfaces unless it is told otherwise, and reports its use."""
+    kept = {k: v for k, v in os.environ.items() if k != "RAY_USAGE_STATS_ENABLED"}
+    done = subprocess.run(
+        [sys.executable, "-c", LISTENERS], capture_output=True, text=True, check=True, env=kept,
+        timeout=300,
+    )  # fmt: skip
+    lines = [line.split() for line in done.stdout.splitlines()]
+    listening = {words[1] for words in lines if words[0] == "listens"}
+    assert listening, "nothing was found to listen"
+    assert listening <= {"0100007F", "0000000000000000FFFF00000100007F"}, done.stdout
+    assert "dashboard.py" not in done.stdout
+    assert lines[-1] == ["usage", "0"]

@@ -425,3 +425,23 @@ def test_a_chain_of_six_is_readable_on_a_desktop_and_on_a_phone(
         )
         assert len(set(js(keys)[:7])) == 7, "each state has its colour"
     assert driver.get_log("browser") == []
+
+
+def test_paper_has_all_clips_in_light_colours(driver: Any, js: Script) -> None:
+    """Rows far below are not filled yet, tables are closed, and the theme may be dark."""
+    js("document.documentElement.dataset.theme = 'dark'")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        js("window.dispatchEvent(new Event('beforeprint'))")
+        assert js(
+            "[...document.querySelectorAll('.clip')].every((c) => c.querySelector('.timeline'))"
+        )
+        assert js("document.querySelectorAll('details:not([open])').length") == 0
+        assert js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        for gone in (".toolbar", ".sections", "#theme", ".anchor"):
+            assert js(f"getComputedStyle(document.querySelector('{gone}')).display") == "none"
+        js("window.dispatchEvent(new Event('afterprint'))")
+        assert js("document.querySelectorAll('details:not([open])').length") > 0
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        js("delete document.documentElement.dataset.theme")

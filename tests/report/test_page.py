@@ -18,6 +18,7 @@ from objectstates.data.label_names import LabelNames
 from objectstates.data.result import SkippedClip
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.data.verdict import Finding, Verdict
+from objectstates.video.fingerprint import INFO
 from tests.chains import chain_result, draw_chain
 from tests.report.scenes import NAMES, make_result
 
@@ -302,3 +303,20 @@ def test_a_chain_shows_each_of_its_steps(tmp_path: Path) -> None:
     assert len(first["scores"][0]) == 1 + 6
     assert [action[0] for action in last["actions"]] == [1, 3, 4, 5, 6]
     assert "action 2 was not found" in text
+
+
+def test_a_replaced_video_is_named_on_the_page(result: Result, tmp_path: Path) -> None:
+    video = result.corpus.videos[0]
+    info = {**result.corpus.info, INFO: {video: "1-0"}}
+    stale = replace(result, corpus=replace(result.corpus, info=info))
+    page = write_report(stale, tmp_path / "r.html", processes=1).read_text(encoding="utf-8")
+    assert f"1 video was replaced after being read: {video}." in Reader(page).text
+
+
+def test_sections_are_linked_from_the_top(page: Path) -> None:
+    reader = Reader(page.read_text(encoding="utf-8"))
+    ids = {attributes.get("id") for _, attributes in reader.tags}
+    links = [a.get("href") or "" for tag, a in reader.tags if tag == "a"]
+    assert {"#found", "#states", "#average", "#precision", "#all", "#optimisation"} <= {*links}
+    assert {"#clip-0", "#clip-1"} <= {*links}
+    assert {link.removeprefix("#") for link in links} <= ids

@@ -18,6 +18,7 @@ from objectstates.evaluation import evaluate
 from objectstates.evaluation.baselines import compare_with_baselines
 from objectstates.report.clip_view import ClipView, view_clips
 from objectstates.robots.lerobot_dataset import LeRobotDataset
+from objectstates.video import fingerprint
 
 VERDICT_KEYS = ("verdict", "advice")
 """Of `describe_result`: what the terminal shows in sentences instead."""
@@ -39,7 +40,7 @@ def describe_corpus(corpus: Corpus) -> dict[str, Any]:
         **lengths_used(corpus),
         "clip_seconds": _range(_clip_seconds(corpus)),
         "clips_with_change_profile": sum(change is not None for change in corpus.changes),
-        "info": corpus.info,
+        "info": {name: fact for name, fact in corpus.info.items() if name != fingerprint.INFO},
         "cannot_be_labelled": [
             f"{clip.clip}: {clip.reason}"
             for clip in constraints.infeasible_clips(corpus, action, state)

@@ -18,6 +18,15 @@ def escaped(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA) else text
 
 
+def restored(cell: str) -> str:
+    """As `unescaped`, but of a file that people write too: an apostrophe of theirs is kept.
+
+    >>> restored("'=1+1"), restored("'t Hooft")
+    ('=1+1', "'t Hooft")
+    """
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
+
+
 def unescaped(cell: str) -> str:
     """The text of a cell that :func:`escaped` made."""
     return cell.removeprefix("'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,26 @@ def inference_session(
     # Threads that spin while they wait double the time of a pass when other processes are busy.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(model, options, providers=[provider])
+
+
+def external_files(path: Path) -> list[Path]:
+    """The files, other than ``path``, that hold tensors of the model, sorted; none for most models.
+
+    They may have any name, and belong to any part of the graph, so all parts are searched.
+    """
+    import onnx
+
+    found, parts = set[str](), [onnx.load(path, load_external_data=False)]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, onnx.TensorProto):
+            if part.data_location == onnx.TensorProto.EXTERNAL:
+                found |= {entry.value for entry in part.external_data if entry.key == "location"}
+            continue
+        for field, value in part.ListFields():
+            if field.message_type is not None:
+                parts += value if isinstance(value, Sequence) else [value]
+    return [path.parent / name for name in sorted(found)]
 
 
 class GraphBuilder:

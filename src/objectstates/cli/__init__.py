@@ -30,12 +30,12 @@ from objectstates.cli import (
     signals,
     studio,
 )
-from objectstates.cli.output import Command, complain
+from objectstates.cli.output import add_command, complain
+from objectstates.cli.verbosity import Quiet, Verbose, reset
 
 app = typer.Typer(
     help="Find when a manipulation happens and what the object looks like before and after it.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 for command in (
@@ -57,15 +57,16 @@ for command in (
     studio.studio,
     demo.demo,
 ):
-    app.command(cls=Command)(command)
+    add_command(app, command)
 app.add_typer(detector.detector_commands, name="detector")
 app.add_typer(config.config_commands, name="config")
 
 
 def main() -> NoReturn:
     """Run the command line; an error of the user is one line on stderr and exit code 2."""
+    reset()
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="objectstates", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # all that typer leaves of an interrupt
             complain("interrupted")
@@ -90,7 +91,9 @@ def main() -> NoReturn:
         if message is None:
             raise
         if message():
-            complain(f"{message()} (see objectstates --help)")
+            context = getattr(problem, "ctx", None)
+            command = "objectstates" if context is None else context.command_path
+            complain(f"{message()} (see {command} --help)")
         code = 2
     sys.exit(code)
 
@@ -106,6 +109,8 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Options of all commands."""
     check_address_space()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from objectstates.base.errors import ConfigurationError
-from objectstates.cli.output import Command
+from objectstates.cli.output import add_command
 from objectstates.cli.settings_file import template
 
 config_commands = typer.Typer(help="Write a file of settings.", no_args_is_help=True)
@@ -19,7 +19,6 @@ def _group() -> None:
     """A group even with a single command."""
 
 
-@config_commands.command(cls=Command)
 def init(
     path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("objectstates.toml"),
 ) -> None:
@@ -32,3 +31,6 @@ def init(
     except OSError as problem:
         raise ConfigurationError(f"cannot write {path}: {problem.strerror}") from problem
     print(f"wrote {path}")
+
+
+add_command(config_commands, init)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from objectstates.base.errors import SettingError
-from objectstates.cli.options import AsJson, flag
+from objectstates.cli.options import AsJson, ResultFolder, flag
 from objectstates.cli.output import complain, show
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ OF_FORMAT = {"videos": ("fast", "lists_only", "videos"), "lerobot": ("dataset",)
 
 def cut(
     call: typer.Context,
-    found: Annotated[
-        Path, typer.Argument(help="The folder that discover wrote, or a result folder.")
-    ],
+    found: ResultFolder,
     out: Annotated[Path, flag("Folder to write; what is there with the same inputs is kept.")],
     format: Annotated[
         Literal["videos", "lerobot"],
@@ -49,12 +47,11 @@ def cut(
     from objectstates.cut import cut, cut_dataset
     from objectstates.data.result import Result
 
-    folder = found / "result" if (found / "discover.json").is_file() else found
     given = _options(format, call.params) | {"crf": crf, "trim_idle": trim_idle}
     done: Cut | DatasetCut
     with cut_bar() as progress:
         write = cut if format == "videos" else cut_dataset
-        done = write(Result.load(folder), out, progress=progress, **given)
+        done = write(Result.load(found), out, progress=progress, **given)
     for problem in done.problems:
         complain(f"warning: {problem}")
     facts, dropped = _facts(done)

@@ -9,7 +9,7 @@ import typer
 
 from objectstates.base.errors import DetectorError, SettingError
 from objectstates.cli.options import ObjectName, Seed, flag
-from objectstates.cli.output import Command, show
+from objectstates.cli.output import add_command, show
 
 if TYPE_CHECKING:
     from objectstates.detect.labels import Labels
@@ -31,7 +31,6 @@ Media = Annotated[
 Device = Annotated[str, flag("Of fasterrcnn: cpu, for a trial, or cuda (a GPU).")]
 
 
-@detector_commands.command(cls=Command)
 def train(
     labels: LabelPath,
     out: Annotated[Path, flag("The model file to write.")],
@@ -109,7 +108,6 @@ def _trained_on(counts: dict[str, int]) -> str:
     return f"{counts['boxes']} boxes in {counts['images']} images of {of}"
 
 
-@detector_commands.command(cls=Command)
 def evaluate(
     model: Annotated[Path, typer.Argument(help="The model file that train wrote.")],
     labels: LabelPath,
@@ -136,3 +134,7 @@ def evaluate(
         },
         json,
     )
+
+
+for command in (train, evaluate):
+    add_command(detector_commands, command)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from objectstates.cli.clip_tables import clip_table, precision_table
 from objectstates.cli.fit import certificate, fit, reduction
 from objectstates.cli.ingest import ingest, warn_of_problems
-from objectstates.cli.options import AsJson, Seed, Videos, flag
+from objectstates.cli.options import AsJson, Seed, Truth, Videos, flag
 from objectstates.cli.output import (
     complain,
-    make_table,
-    number,
     print_table,
     printable,
     show,
@@ -33,7 +31,6 @@ from objectstates.cli.verdict import Require, check_required, print_verdict
 
 if TYPE_CHECKING:
     from objectstates.data.corpus import Corpus
-    from objectstates.data.label_names import LabelNames
     from objectstates.data.result import Result
     from objectstates.ingest.pipeline import Report
 
@@ -43,12 +40,7 @@ def discover(
     call: typer.Context,
     videos: Videos = None,
     out: Annotated[Path, flag("Folder for the corpus, the result and the report.")] = ...,  # type: ignore[assignment]
-    truth: Annotated[
-        Path | None,
-        flag(
-            "Annotations: a CSV clip,action_start,action_end, or a folder of JSON files per clip."
-        ),
-    ] = None,
+    truth: Truth = None,
     seed: Seed = 0,
     device: Annotated[str, flag("Device of torch models and the fit: cpu or cuda.")] = "cpu",
     strict: Annotated[bool, flag("Stop if a clip cannot be read or labelled.")] = False,
@@ -117,7 +109,7 @@ class Terminal:
             show(self.facts(), True)
             return
         print_verdict(self.result)
-        print_table(_clip_table(self.clips, self.result.names))
+        print_table(clip_table(self.clips, self.result.names))
         if self.result.confidences is not None:
             print("confidence, and in brackets: the chance that the answer is right")
         if self.corrected:
@@ -125,7 +117,7 @@ class Terminal:
         if outliers := [printable(clip.clip) for clip in self.result.set_aside]:
             print(f"outlier clips, not learned from: {', '.join(outliers)}")
         if self.precision:
-            print_table(_precision_table(self.precision))
+            print_table(precision_table(self.precision))
             if self.truth_note:
                 print(self.truth_note)
         if self.lengths:
@@ -175,39 +167,3 @@ def run(out: Path, videos: list[Path], options: dict[str, Any]) -> Terminal:
         **{name: value for name, value in options.items() if name not in unused},
     )
     return terminal
-
-
-def _clip_table(clips: list[dict[str, Any]], names: LabelNames) -> Any:
-    judged = any("reached" in clip for clip in clips)
-    episodes = any("episode" in clip for clip in clips)
-    columns = ["clip"]
-    for label, name in names.labels.items():
-        columns += [name, "in its episode"] if episodes and label.startswith("action") else [name]
-    last = [f"{names.states[-1]} reached"] if judged else []
-    table = make_table(*columns, "confidence", *last)
-    for clip in clips:
-        cells = []
-        for label in names.labels:
-            found = clip[label] or []
-            if label.startswith("action"):
-                found = [found] if found else []
-            cells.append(_intervals(found, clip.get(f"{label}_confidence")))
-            if episodes and label.startswith("action"):
-                when = clip.get(f"{label}_time_in_episode")
-                cells.append("-" if when is None else f"at {when:.1f} s")
-        reached = [clip.get("reached", "-")] if judged else []
-        table.add_row(printable(clip["clip"]), *cells, f"{clip['confidence']:.2f}", *reached)
-    return table
-
-
-def _intervals(found: list[tuple[float, float]], chance: float | None) -> str:
-    """The intervals and, where it is known, the chance that they are right."""
-    times = ", ".join(f"{start:.1f}-{end:.1f} s" for start, end in found)
-    return f"{times}{'' if chance is None else f' ({chance:.2f})'}" if times else "-"
-
-
-def _precision_table(rows: dict[str, dict[str, float]]) -> Any:
-    table = make_table("precision", "states", "action")
-    for name, row in rows.items():
-        table.add_row(name, *(number(row.get(side, nan)) for side in ("states", "action")))
-    return table

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from objectstates.evaluation.table_files import Table
 
 
+_LONG_NAME = 36  # columns: a longer name is folded
 RESTARTS = 1  # as in the estimator, which is not imported to be fast
 Seeds = Annotated[int, flag("Number of seeds over which the spread is measured.")]
 SolverName = Annotated[Solver, flag("Block-coordinate Frank-Wolfe, or the paper's full steps.")]
@@ -171,7 +173,11 @@ def benchmark(
     tasks: Annotated[str, flag("Manipulations, by folder name; all unless given.")] = "",
     methods: Annotated[str, flag("Methods, such as chance,joint; all unless given.")] = "",
     detector: Annotated[
-        str, flag("As for ingest. Unless given: trained on the train clips, or motion without any.")
+        str,
+        flag(
+            "As for ingest; all clips but those in train.txt are judged. Unless given: trained on "
+            "the train clips, or motion without any."
+        ),
     ] = "",
     no_crops: Annotated[bool, flag("Use whole clips; ignore crops.json.", "--no-crops")] = False,
     runs: Annotated[int, flag("Number of runs over which random methods are averaged.")] = 10,
@@ -227,7 +233,7 @@ def _print_whole(table: Table) -> None:
     # Column names are wrapped between words: there may be many columns.
     names = [re.sub(r"[-_ ]", lambda m: f"{m[0].strip()}\n", name) for name in table.columns[1:]]
     shown = make_table(table.title, *map(printable, names))
-    shown.columns[0].no_wrap = True
+    _keep_whole(shown, (text(row[0]) for row in table.rows))
     for row in table.rows:
         shown.add_row(*(printable(text(cell)) for cell in row))
     print_table(shown)
@@ -241,10 +247,15 @@ def _print_sides(table: Table) -> None:
         rows = [row for row in table.rows if row[1] == side]
         if rows:
             shown = make_table(heading, *map(printable, table.columns[2:]))
-            shown.columns[0].no_wrap = True
+            _keep_whole(shown, (text(row[0]) for row in rows))
             for name, _, *cells in rows:
                 shown.add_row(printable(text(name)), *(text(c).replace(" ", "\n") for c in cells))
             print_table(shown)
+
+
+def _keep_whole(shown: Any, names: Iterable[str]) -> None:
+    """Do not fold names in the first column, unless they are very long."""
+    shown.columns[0].min_width = min(max(map(len, names), default=0), _LONG_NAME)
 
 
 def _words(text: str) -> list[str]:

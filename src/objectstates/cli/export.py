@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from objectstates.base.choices import BOX_CONTEXT
-from objectstates.cli.options import AsJson, flag
+from objectstates.cli.options import AsJson, ResultFolder, flag
 from objectstates.cli.output import complain, show
 from objectstates.export.registry import FORMATS
 
@@ -20,7 +20,7 @@ else:
 
 def export(
     call: typer.Context,
-    result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
+    result: ResultFolder,
     to: Annotated[ExportFormat, flag("Format to write.")],
     out: Annotated[Path | None, flag("Folder to write; an earlier export is replaced.")] = None,
     in_place: Annotated[
@@ -42,13 +42,11 @@ def export(
     json: AsJson = False,
 ) -> None:
     """Convert a result for spreadsheets, video players, labelling tools, viewers or training."""
-    from objectstates.data.result import ARTEFACT, Result
+    from objectstates.data.result import Result
     from objectstates.export import export
 
     names = ("videos", "fps", "context", "url", "images", "all_tracklets", "dataset")
     given = {name: call.params[name] for name in names if call.params[name] is not None}
-    if (result / "result" / ARTEFACT.header).is_file():
-        result = result / "result"  # of a folder that discover wrote
     done = export(Result.load(result), to, out, in_place=in_place, **given)
     for problem in done.problems:
         complain(f"warning: {problem}")

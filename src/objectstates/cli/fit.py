@@ -10,18 +10,21 @@ import typer
 
 from objectstates.base.choices import ConstraintName, Labelling, Reject, Solver, Target, TimeUnit
 from objectstates.base.errors import ResultError, SettingError
+from objectstates.cli.clip_tables import clip_table, precision_table
 from objectstates.cli.inspect import read_corpus
 from objectstates.cli.options import (
     AsJson,
     EngineOption,
     RayAddress,
+    ResultFolder,
     ResultOut,
     Seed,
     Source,
+    Truth,
     cluster_address,
     flag,
 )
-from objectstates.cli.output import show, warnings_in_a_line
+from objectstates.cli.output import print_table, show, warnings_in_a_line
 from objectstates.cli.paper import follow_paper
 from objectstates.cli.progress import fit_line
 from objectstates.cli.settings_file import Config, Paper, effective
@@ -161,22 +164,31 @@ def _told(corrections: Path | None, out: Path) -> dict[str, Any]:
 
 
 def predict(
-    result: Annotated[Path, typer.Argument(help="The result folder that fit wrote.")],
+    result: ResultFolder,
     source: Source,
     out: ResultOut,
+    truth: Truth = None,
     json: AsJson = False,
 ) -> None:
     """Label new clips with the classifiers of a fit."""
+    from objectstates.app.inspection import describe_beside_baselines, describe_clips
     from objectstates.data.result import ARTEFACT
+    from objectstates.data.truth import label_corpus, read_truth
     from objectstates.discovery.estimator import JointDiscovery
 
     if ARTEFACT.check_target(out) == result.resolve():
         raise ResultError(f"{out} is the model itself: choose another folder for the predictions")
     model = JointDiscovery.load(result)
     corpus = read_corpus(source)
+    if truth is not None:
+        corpus = label_corpus(corpus, read_truth(truth))
     with warnings_in_a_line():
         predicted = model.predict(corpus)
     predicted.save(out)
+    if not json:
+        print_table(clip_table(describe_clips(predicted), predicted.names))
+        if rows := describe_beside_baselines(predicted, corpus):
+            print_table(precision_table(rows))
     _show_result(predicted, corpus, out, json)
 
 

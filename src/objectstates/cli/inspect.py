@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from objectstates.base.errors import CorpusError
-from objectstates.cli.options import AsJson
-from objectstates.cli.output import show
+from objectstates.cli.options import AsJson, flag, result_folder
+from objectstates.cli.output import make_table, print_table, show
 from objectstates.cli.verdict import print_verdict
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def inspect(
             help="A corpus folder, a .mat, a result, the folder of discover, or a LeRobot dataset."
         ),
     ],
+    trace: Annotated[bool, flag("Also print the objective and gap after each pass.")] = False,
     json: AsJson = False,
 ) -> None:
     """Summarise a corpus, a result or a LeRobot dataset, and list what it lacks."""
@@ -34,17 +35,27 @@ def inspect(
     if is_dataset(path):
         show(inspection.describe_dataset(read_dataset(path)), json)
         return
-    if (path / "result" / ARTEFACT.header).is_file():
-        path = path / "result"  # of a folder that discover wrote
+    path = result_folder(path)
     if (path / ARTEFACT.header).is_file():
         result = Result.load(path)
         facts = inspection.describe_result(result)
         if not json:
             print_verdict(result)
+            passes = facts.pop("trace", [])
             facts = {k: v for k, v in facts.items() if k not in inspection.VERDICT_KEYS}
+            if trace:
+                _print_trace(passes)
     else:
         facts = inspection.describe_corpus(read_corpus(path))
     show(facts, json)
+
+
+def _print_trace(passes: list[list[float]]) -> None:
+    """A row per pass; the rows are those of ``trace`` in result.json."""
+    table = make_table("pass", "seconds", "objective", "gap", "rounded")
+    for number, row in enumerate(passes, start=1):
+        table.add_row(str(number), f"{row[0]:.2f}", *(f"{value:.4e}" for value in row[1:4]))
+    print_table(table)
 
 
 def read_corpus(source: Path, *, features: bool = True) -> Corpus:

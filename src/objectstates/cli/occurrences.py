@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from objectstates.base.errors import ResultError
 from objectstates.cli.inspect import read_corpus
-from objectstates.cli.options import AsJson, ResultOut, Source, flag
-from objectstates.cli.output import make_table, number, print_table, show
+from objectstates.cli.options import AsJson, ResultFolder, ResultOut, Source, flag
+from objectstates.cli.output import cell, make_table, number, print_table, show
 
 if TYPE_CHECKING:
     from objectstates.data.result import Result
@@ -19,7 +16,7 @@ MINIMUM = 0.55  # of discovery/occurrences.py, which is slow to import
 
 
 def occurrences(
-    result: Annotated[Path, typer.Argument(help="The result folder that fit wrote.")],
+    result: ResultFolder,
     source: Source,
     out: ResultOut,
     minimum: Annotated[
@@ -52,7 +49,9 @@ def occurrences(
     for row in rows:
         times = ", ".join(f"{time:.1f}" for time in row["action_times"])
         ends = f"{row['start']:.1f}", f"{row['end']:.1f} s"
-        table.add_row(row["clip"], *ends, times, number(row["score"]), number(row["confidence"]))
+        table.add_row(
+            cell(row["clip"]), *ends, times, number(row["score"]), number(row["confidence"])
+        )
     print_table(table)
     facts["skipped"] = [f"{video} {reason}" for video, reason in skipped.items()]
     show({"videos": len(corpus), "occurrences": len(rows), **facts}, json)

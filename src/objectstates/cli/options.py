@@ -37,8 +37,27 @@ Videos = Annotated[
 Source = Annotated[
     Path, typer.Argument(help="A corpus folder, or a features_*.mat of the authors' release.")
 ]
+
+
+def result_folder(path: Path) -> Path:
+    """The result itself, where the folder is one that discover wrote."""
+    inner = path / "result"
+    return inner if (inner / "result.json").is_file() else path
+
+
+ResultFolder = Annotated[
+    Path,
+    typer.Argument(
+        callback=result_folder,
+        help="The result that fit or predict wrote, or the folder of discover.",
+    ),
+]
 ResultOut = Annotated[Path, flag("Folder to write; an earlier result there is replaced.")]
 ObjectName = Annotated[str | None, flag("Name of the object, such as drawer.", "--object")]
+Truth = Annotated[
+    Path | None,
+    flag("Annotations: a CSV clip,action_start,action_end, or a folder of JSON files per clip."),
+]
 Seed = Annotated[int, flag("Seed of all random choices.")]
 Processes = Annotated[int | None, flag("Number of worker processes; one per core unless given.")]
 EngineOption = Annotated[

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import isnan
@@ -14,14 +15,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from typer import Exit
+from typer import Exit, Typer
 from typer.core import TyperCommand
 
 from objectstates.base.errors import ObjectStatesError
+from objectstates.cli.verbosity import stdout_unless_quiet, verbose, with_verbosity
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+
+_UNLIMITED = 100_000  # columns: more than any line of a table
 
 _flags: ContextVar[Mapping[str, str]] = ContextVar("flags", default=MappingProxyType({}))
 """Flags of the running command, by parameter."""
@@ -33,12 +37,20 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         token = _flags.set(_flags_of(self.params))
         try:
-            return super().invoke(ctx)
+            with stdout_unless_quiet(bool(ctx.params.get("json"))):
+                return super().invoke(ctx)
         except ObjectStatesError as problem:
+            if verbose():
+                traceback.print_exc()
             complain(str(problem))
             raise Exit(2) from None
         finally:
             _flags.reset(token)
+
+
+def add_command(app: Typer, command: Callable[..., Any]) -> None:
+    """Add a function as a command, with the options that all commands have."""
+    app.command(cls=Command)(with_verbosity(command))
 
 
 def _flags_of(parameters: Sequence[Any]) -> dict[str, str]:
@@ -87,10 +99,21 @@ def make_table(*columns: str) -> Table:
 
 
 def print_table(table: Table) -> None:
-    """Print a table; user text in it is not interpreted as markup."""
+    """Print a table; user text in it is not interpreted as markup.
+
+    In a file or a pipe its lines are as long as they need be, so that paths and names stay whole.
+    """
     from rich.console import Console
 
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    console = Console(highlight=False, markup=False, emoji=False)
+    if console.is_terminal:
+        console.print(table)
+        return
+    if "COLUMNS" not in os.environ:
+        console.width = _UNLIMITED
+    with console.capture() as printed:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
 def number(value: float) -> str:
@@ -117,6 +140,11 @@ def parameters_as_flags(message: str) -> str:
 def printable(text: str) -> str:
     """Escape control characters, which could change the state of the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def cell(text: str) -> str:
+    """A name as one line of a table's cell."""
+    return printable(text).replace("\n", "\\n")
 
 
 @contextmanager

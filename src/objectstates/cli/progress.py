@@ -1,21 +1,56 @@
-"""Progress displays on stderr; they print nothing where stderr is not a terminal."""
+"""Progress on stderr: a moving line or bar on a terminal, plain lines elsewhere.
+
+Plain lines come every `PLAIN_SECONDS` at most, so that short runs print none; with ``--verbose``
+every step is one. With ``--quiet`` there is no progress.
+"""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from objectstates.cli.output import printable
+from objectstates.cli.verbosity import quiet, verbose
 
 if TYPE_CHECKING:
     from objectstates.discovery.solver_runs import FitProgress
     from objectstates.ingest.pipeline import Progress
 
+PLAIN_SECONDS = 10.0
+
+
+class PlainLines:
+    """Lines on stderr where it is no terminal; those that come too soon after another are lost."""
+
+    def __init__(self) -> None:
+        self.wanted = not quiet() and (verbose() or not sys.stderr.isatty())
+        self._every = 0.0 if verbose() else PLAIN_SECONDS
+        self._begun = self._last = time.monotonic()
+        self._shown = ""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._begun
+
+    def show(self, text: str) -> None:
+        now = time.monotonic()
+        if self.wanted and text != self._shown and now - self._last >= self._every:
+            self._last, self._shown = now, text
+            print(printable(text), file=sys.stderr, flush=True)
+
 
 @contextmanager
 def status_line(text: str) -> Iterator[Callable[[str], None]]:
     """A line that begins with ``text``; call the value to change it."""
+    plain = PlainLines()
+    if plain.wanted or quiet():
+        plain.show(text)
+        yield plain.show
+        return
     from rich.console import Console
     from rich.text import Text
 
@@ -45,49 +80,56 @@ def ingest_bar() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import TextColumn, TimeRemainingColumn
 
     rate_column = TextColumn("{task.fields[rate]:.0f} frames/s")
-    with _bar("ingesting", rate_column, TimeRemainingColumn()) as bar:
-        task = bar.add_task("", total=None, rate=0.0)
+    with _bar("ingesting", "clips", rate_column, TimeRemainingColumn(), rate=0.0) as show:
+        begun = time.monotonic()
 
-        def show(progress: Progress) -> None:
-            elapsed = bar.tasks[task].elapsed or 0.0
+        def update(progress: Progress) -> None:
+            elapsed = time.monotonic() - begun
             rate = progress.frames / elapsed if elapsed > 0 else 0.0
-            bar.update(task, total=progress.clips, completed=progress.clips_done, rate=rate)
+            show(progress.clips_done, progress.clips, rate=rate)
 
-        yield show
+        yield update
 
 
 @contextmanager
 def report_bar() -> Iterator[Callable[[int, int], None]]:
     """Videos read so far, of all."""
-    with _bar("reading videos") as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with _bar("reading videos", "videos") as show:
+        yield show
 
 
 @contextmanager
 def cut_bar() -> Iterator[Callable[[int, int], None]]:
     """Clips cut so far, of all."""
-    with _bar("cutting") as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with _bar("cutting", "clips") as show:
+        yield show
 
 
 @contextmanager
-def _bar(label: str, *columns: Any) -> Iterator[Any]:
+def _bar(label: str, unit: str, *columns: Any, **fields: Any) -> Iterator[Callable[..., None]]:
+    """A bar; call the value with what is done, the total, and the columns' fields."""
+    plain = PlainLines()
+    if plain.wanted or quiet():
+
+        def show_line(done: int, total: int, **values: float) -> None:
+            rate = f", {values['rate']:.0f} frames/s" if "rate" in values else ""
+            plain.show(f"{label}: {done} of {total} {unit}{rate}, {plain.elapsed:.0f} s")
+
+        yield show_line
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    console = Console(stderr=True)
     with Progress(
         TextColumn(label),
         BarColumn(),
         MofNCompleteColumn(),
         *columns,
-        console=console,
+        console=Console(stderr=True),
         transient=True,
-        disable=not console.is_terminal,
     ) as bar:
-        yield bar
+        task = bar.add_task("", total=None, **fields)
+        yield lambda done, total, **values: bar.update(task, completed=done, total=total, **values)
 
 
 @contextmanager
@@ -96,6 +138,9 @@ def stage_lines() -> Iterator[Callable[[str, str, str], None]]:
     from rich.console import Console
     from rich.text import Text
 
+    if quiet():
+        yield lambda *_: None
+        return
     console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
     shown: list[tuple[str, str]] = []
     with console.status("reading") as status:

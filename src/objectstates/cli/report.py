@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from objectstates.base.errors import ReportError
-from objectstates.cli.options import AsJson, Processes, flag
-from objectstates.cli.output import show
+from objectstates.cli.options import AsJson, Processes, ResultFolder, flag
+from objectstates.cli.output import complain, show
 from objectstates.cli.progress import report_bar
 from objectstates.cli.verdict import print_verdict
 
 
 def report(
-    result: Annotated[Path, typer.Argument(help="The result folder that fit or predict wrote.")],
+    result: ResultFolder,
     out: Annotated[
         Path | None,
         flag(
@@ -31,6 +29,7 @@ def report(
     from objectstates.app.inspection import describe_verdict
     from objectstates.data.result import Result
     from objectstates.report.page import check_target, is_report_of, write_report
+    from objectstates.video.fingerprint import INFO, about_replaced, replaced_videos
 
     named, out = out is not None, out or Path("report.html")
     check_target(out)
@@ -39,6 +38,9 @@ def report(
         raise ReportError(f"{out} is about another result: name the file to write with `out`")
     with report_bar() as progress:
         page = write_report(found, out, processes=processes, progress=progress, folder=result)
+    recorded = found.corpus.info.get(INFO)
+    for line in about_replaced(replaced_videos(recorded, found.corpus.videos)):
+        complain(f"warning: {line}")
     facts = {
         **(describe_verdict(found) if json else {}),
         "clips": len(found.clips),

@@ -90,7 +90,7 @@ def cut_dataset(
     place = dataset_of_export(source, dataset)
     if Path(out).resolve().is_relative_to(place.root.resolve()):
         raise CutError(f"{out} lies within the dataset: choose another folder")
-    problems: list[str] = []
+    problems = list(source.replaced)
     with ARTEFACT.writing(out) as folder:
         writer = _Writer(place, folder, settings, source.names, problems)
         episodes = {episode.index: episode for episode in place.episodes}

@@ -125,8 +125,8 @@ def cut(
     check_no_input(out, set(result.corpus.videos), CutError)
     manifest = Manifest.open(out)
     manifest.settings = vars(settings)
-    problems: list[str] = []
     source, names = ExportSource.of(result, videos), Names()
+    problems = list(source.replaced)
     jobs = [
         _Job(clip, video, names.unique(clip.name), settings)
         for video in readable_videos(source, problems)

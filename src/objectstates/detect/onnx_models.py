@@ -25,7 +25,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from objectstates.base.errors import DetectorError, SettingError
-from objectstates.base.onnx_utils import inference_session
+from objectstates.base.onnx_utils import external_files, inference_session
 from objectstates.detect import detections
 from objectstates.detect.detections import Boxes, Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import best_detections
@@ -280,10 +280,9 @@ def _class_index(
 
 
 def _digest(path: Path) -> str:
-    """Digest of a model and of weights in files beside it."""
+    """Digest of a model and of the files that hold weights of it."""
     digest = hashlib.sha256()
-    for file in sorted(path.parent.iterdir()):
-        if file.name.startswith(path.name) and file.is_file():
-            with file.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    for file in (path, *external_files(path)):
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()

@@ -31,6 +31,7 @@ from objectstates.solver.scale.sharded import ROUND_EVERY, ShardedProblem, divid
 
 SCRATCH = "objectstates-fit"
 """The folders of shards are temporary ones of this name, so that a later fit finds leftovers."""
+SMALL = 256 << 20  # bytes of features that the system keeps in memory: they are read at no cost
 
 _REPLAY = Replay(
     mutating=frozenset(
@@ -110,6 +111,16 @@ class Workers:
     device: str = "cpu"
 
 
+def _schedule(stored: FeaturesOnDisk) -> tuple[int, int | None]:
+    """How often labels are rounded and the gap is evaluated: as in memory, or less often.
+
+    A rounding reads all rows once more, and the labels of the lowest objective are kept. Rounded
+    less often, other labels may be kept, of a somewhat higher objective (docs/scale.md).
+    """
+    size = sum(4 * rows * columns for rows, columns in (stored.action.shape, stored.state.shape))
+    return (1, None) if size <= SMALL else (ROUND_EVERY, ROUND_EVERY)
+
+
 def pose_out_of_core(
     stored: FeaturesOnDisk,
     workers: Workers,
@@ -154,7 +165,7 @@ def pose_out_of_core(
                     row_cuts={"action": action.offsets[firsts], "state": state.offsets[firsts]},
                 )
                 reductions = {} if reduce is None else problem.reductions()
-                yield Posed(problem, reductions, ROUND_EVERY, ROUND_EVERY)
+                yield Posed(problem, reductions, *_schedule(stored))
         finally:
             for folder in folders:  # of shards that could not close: killed, or not all made
                 shutil.rmtree(folder, ignore_errors=True)

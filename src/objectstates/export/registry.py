@@ -138,7 +138,7 @@ def export(
     if out is None:
         return _export_in_place(source, partial(write, source, **options), options)
     with ARTEFACT.writing(out) as folder:
-        problems = tuple(dict.fromkeys(write(source, folder, **options)))
+        problems = (*source.replaced, *dict.fromkeys(write(source, folder, **options)))
         if kind.into_dataset == "within":
             _complete(source, options, folder, Path(out))
         files = tuple(sorted(_files(folder)))
@@ -166,7 +166,7 @@ def _export_in_place(
 
     root = dataset_of_export(source, options.get("dataset")).root
     files, problems = rewrite_in_place(root, write)
-    return Exported(tuple(files), tuple(dict.fromkeys(problems)))
+    return Exported(tuple(files), (*source.replaced, *dict.fromkeys(problems)))
 
 
 def _complete(source: ExportSource, options: dict[str, Any], folder: Path, out: Path) -> None:

@@ -22,6 +22,7 @@ from objectstates.report.clip_view import (
     object_name,
     view_clips,
 )
+from objectstates.video import fingerprint
 from objectstates.video.frames_at import TOLERANCE, frames_at
 from objectstates.video.reader import Frame, VideoInfo, probe, read_frames
 
@@ -35,6 +36,7 @@ class ExportSource:
     image_rates : frame rates of videos that are folders of images, by their recorded paths.
     names : what the user calls the states and the actions.
     dataset : folder of the LeRobot dataset that the clips are episodes of, if they are.
+    replaced : a sentence about videos that are no longer those that were read, if there are any.
     """
 
     clips: tuple[ClipView, ...]
@@ -43,6 +45,7 @@ class ExportSource:
     image_rates: Mapping[str, float] = field(default_factory=dict)
     names: LabelNames = field(default_factory=LabelNames)
     dataset: str | None = None
+    replaced: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, result: Result, folder: str | Path | None = None) -> ExportSource:
@@ -54,7 +57,10 @@ class ExportSource:
         rates = {clip.video: image_fps(result, clip.video) for clip in clips if clip.video}
         about = result.corpus.info.get("dataset")
         dataset = about.get("path") if isinstance(about, dict) else None
-        return cls(clips, object_name(result), path, rates, result.names, dataset)
+        recorded, videos = result.corpus.info.get(fingerprint.INFO), result.corpus.videos
+        replaced = fingerprint.replaced_videos(recorded, videos, lambda video: _find(video, path))
+        about_replaced = tuple(fingerprint.about_replaced(replaced))
+        return cls(clips, object_name(result), path, rates, result.names, dataset, about_replaced)
 
     @property
     def label(self) -> str:

@@ -54,6 +54,7 @@ from objectstates.ingest.robot_columns import (
 from objectstates.ingest.time_scale import Seconds, TimeScale, scale_for
 from objectstates.parallel.pool import run_all
 from objectstates.parallel.tasks import Outcome
+from objectstates.video import fingerprint
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
@@ -430,6 +431,7 @@ def _info(
         **({"image_fps": rates} if rates else {}),
         **({} if dataset is None else {"dataset": dataset_facts(clips, dataset)}),
         **({"ends_beyond_video": beyond} if beyond else {}),
+        fingerprint.INFO: fingerprint.fingerprints(str(clip.video) for clip in clips),
         "ingest": {
             "version": VERSION,
             **asdict(settings),

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from objectstates.base.csv_cells import escaped
 from objectstates.base.errors import NarrationError, SettingError
 from objectstates.base.storage import write_atomically
 from objectstates.narration.subtitles import NarrationReader
@@ -243,6 +244,7 @@ def write_clips(path: Path, clips: Sequence[Retrieved]) -> None:
         ids = (name if n == 1 else f"{name}-{n}" for n in count(1))
         unique = next(candidate for candidate in ids if candidate not in taken)
         taken.add(unique)
-        row = (place, f"{clip.start:.3f}", f"{clip.end:.3f}", unique, f"{clip.score:.6g}")
+        times = f"{clip.start:.3f}", f"{clip.end:.3f}"
+        row = (escaped(place), *times, escaped(unique), f"{clip.score:.6g}")
         writer.writerow(row)
     write_atomically(path, buffer.getvalue())

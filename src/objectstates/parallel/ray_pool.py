@@ -11,10 +11,11 @@ no task waits for a machine that never comes.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,8 @@ def cluster(address: str) -> Iterator[Any]:
         return
     own = {"include_dashboard": False} if address == "local" else {}
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
+        with _on_loopback() if address == "local" else nullcontext():
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, ValueError, RuntimeError) as problem:
         raise SettingError(
             f"there is no Ray cluster at {address!r} ({message_line(problem)}): start one with "
@@ -57,6 +59,28 @@ def cluster(address: str) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Let a cluster that the block starts listen on 127.0.0.1 alone.
+
+    Ray listens on all network interfaces, but for Windows and macOS, where one would be asked to
+    permit it; this switch gives the same on Linux. Ray reads it when it is imported.
+    """
+    switch, name = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "ENABLE_RAY_CLUSTER"
+    constants = sys.modules["ray._private.ray_constants"]
+    before, allowed = os.environ.get(switch), getattr(constants, name)
+    os.environ[switch] = "0"
+    setattr(constants, name, False)
+    try:
+        yield
+    finally:
+        setattr(constants, name, allowed)
+        if before is None:
+            del os.environ[switch]
+        else:
+            os.environ[switch] = before
 
 
 def loss_errors(ray: Any) -> tuple[type[Exception], ...]:

@@ -39,6 +39,7 @@ from objectstates.report.frames import (
 )
 from objectstates.report.page_data import encoded_frames, script_data
 from objectstates.report.verdict_text import section, side_texts, with_code
+from objectstates.video import fingerprint
 
 N_HIGHLIGHTS = 4  # clips shown large at the top
 N_CROPS = 23  # crops per state in the montage; with the mean, 3 x 3 of them large, 32 cells
@@ -298,7 +299,8 @@ def _thumbnail(clip: ClipView, moment: Moment, image: FrameImage, jpeg: bytes) -
 def _missing(result: Result, images: FrameImages, plan: FramePlan) -> list[str]:
     """Sentences about the frames that the page lacks."""
     videos = result.corpus.videos
-    lines = []
+    recorded = result.corpus.info.get(fingerprint.INFO)
+    lines = fingerprint.about_replaced(fingerprint.replaced_videos(recorded, videos))
     none = sum(video is None for video in videos)
     if none:
         lines.append(f"{none} of {len(videos)} clips name no video, so they have no frames.")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
+from objectstates.base.csv_cells import restored
 from objectstates.base.errors import VideoError
 from objectstates.data.clips import EpisodeSpan
 from objectstates.video.image_folder import image_series
@@ -165,7 +166,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         data = path.read_bytes()
     try:
         reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+        rows = [(reader.line_num, [restored(cell.strip()) for cell in row]) for row in reader]
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise VideoError(f"{path}, line {line}: not in UTF-8; save the list as UTF-8") from error

@@ -91,7 +91,7 @@ def run_benchmark(
     done = Benchmark(tuple(folder.name for folder in folders), wanted)
     for folder in folders:
         try:
-            manipulation = read_manipulation(folder)
+            manipulation = read_manipulation(folder, trains=not settings.detector)
             _check_single(manipulation)
             stages = Stages(manipulation, Path(out), settings, progress or (lambda *_: None))
             done.detectors[folder.name] = stages.detector_row()

@@ -5,7 +5,8 @@ folders of videos and one ``annotations.json`` about all of them (``data/truth.p
 folder that holds such videos itself is one manipulation.
 
 The detector is trained on the clips that ``train.txt`` in a manipulation's folder names, by default
-the first six; the others are test clips. Annotations by hand have too few boxes to train on, so
+the first six; the others are test clips. With a detector that is given, all are test clips unless
+``train.txt`` names some. Annotations by hand have too few boxes to train on, so
 with them there are no train clips by default. ``crops.json`` (``{clip: [first, last]}``, frames
 counted from 0, half-open) restricts test clips to a part of their video.
 """
@@ -99,10 +100,15 @@ def find_manipulations(data: str | Path, *, crops: bool = True) -> list[Manipula
 
 
 def read_manipulation(
-    where: ManipulationFolder, train_on: ManipulationFolder | None = None
+    where: ManipulationFolder,
+    train_on: ManipulationFolder | None = None,
+    *,
+    trains: bool = True,
 ) -> Manipulation:
     """The clips of a manipulation that have videos and truth, divided into train and test.
 
+    trains : whether a detector is trained; if not, there are no train clips but those that
+        ``train.txt`` names, on which the given detector may have been trained.
     train_on : a folder whose clips are all for training, named ``train/<clip>``; then all of
         ``where`` are test clips.
     """
@@ -110,7 +116,7 @@ def read_manipulation(
     if not videos:
         raise BenchmarkError(f"{where.folder} has no videos: put <clip>.mp4 beside <clip>.json")
     truth = _truth_of(where, videos)
-    train = _train_clips(where, truth) if train_on is None else []
+    train = _train_clips(where, truth, trains) if train_on is None else []
     test = sorted(truth.keys() - {*train})
     if not test:
         raise BenchmarkError(
@@ -160,11 +166,13 @@ def _truth_of(where: ManipulationFolder, videos: Mapping[str, Path]) -> dict[str
     return known
 
 
-def _train_clips(where: ManipulationFolder, truth: Mapping[str, ClipTruth]) -> list[str]:
+def _train_clips(
+    where: ManipulationFolder, truth: Mapping[str, ClipTruth], trains: bool
+) -> list[str]:
     """The clips in ``train.txt``, one per line, with or without suffix; by default the first."""
     path = where.folder / "train.txt"
     if not path.exists():
-        return [] if where.annotations else sorted(truth)[:TRAIN_CLIPS]
+        return [] if where.annotations or not trains else sorted(truth)[:TRAIN_CLIPS]
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as problem:

@@ -21,6 +21,14 @@ const watchRows = () => { for (const row of rows.values()) near.observe(row); };
 if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", watchRows);
 else watchRows();
 
+// Paper has all rows, and the tables too.
+const closed = [];
+window.addEventListener("beforeprint", () => {
+  for (const [number, row] of rows) if (!row.hidden) fill(number);
+  for (const table of document.querySelectorAll("details:not([open])")) { table.open = true; closed.push(table); }
+});
+window.addEventListener("afterprint", () => { for (const table of closed.splice(0)) table.open = false; });
+
 // --- sorting and filtering ---------------------------------------------------------------------------
 
 const [search, sort, least, kind] = ["search", "sort", "least", "kind"].map((id) => document.getElementById(id));
