@@ -104,6 +104,7 @@ def decode(path: str, names: list[str]) -> tuple[dict[str, Any], list[Any]]:
 
 
 def main(path: str, memory: str, seconds: str, *names: str) -> None:
+    """Write the answer to stdout."""
     limit(int(memory), int(seconds))
     out = Pipe(sys.stdout.buffer)
     try:

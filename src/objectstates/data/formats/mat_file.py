@@ -17,14 +17,9 @@ from threading import Timer
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from objectstates.base.errors import CorpusError, MissingExtraError
 from objectstates.data.formats import mat_child
-
-Array = npt.NDArray[Any]
-MatValue = Array | list["MatValue"] | dict[str, "MatValue"]
-"""Numbers and text are arrays, cells lists in MATLAB's order, structs dicts by field."""
 
 MEMORY = 3 << 29  # bytes that decoding may need, and PER_BYTE more for each byte of the file
 PER_BYTE = 32  # features of rectified networks and masks compress ten times; ten times is less
@@ -32,8 +27,10 @@ SECONDS = 15.0  # that decoding may take, and one more for each RATE bytes
 RATE = 2_000_000
 
 
-def read_mat(path: str | Path, names: Iterable[str] = ()) -> dict[str, MatValue]:
+def read_mat(path: str | Path, names: Iterable[str] = ()) -> dict[str, Any]:
     """The variables of a file by name; of ``names`` those that it has, if any are given.
+
+    Numbers and text are arrays, cells are lists in MATLAB's order, structs dicts by field.
 
     Raise `CorpusError` with the file's name if it cannot be decoded within the limits.
     """
@@ -91,7 +88,7 @@ def _decoding(
         child.wait()
 
 
-def _value(tree: Any, stream: IO[bytes]) -> MatValue:
+def _value(tree: Any, stream: IO[bytes]) -> Any:
     """A value from its tree; arrays follow in the stream in the order of the trees."""
     if isinstance(tree, list):
         return [_value(item, stream) for item in tree]
