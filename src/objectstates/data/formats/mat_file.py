@@ -52,10 +52,10 @@ def read_mat(path: str | Path, names: Iterable[str] = ()) -> dict[str, Any]:
             answer = json.loads(child.stdout.readline() or b"{}")
             if "tree" in answer:
                 return {n: _value(t, child.stdout) for n, t in answer["tree"].items()}
-            problem = str(answer.get("error", "")) or None
+            reason = str(answer.get("error", ""))
         except (ValueError, TypeError, EOFError, MemoryError, RecursionError, AttributeError):
-            problem = None
-        reason = problem or _reason_of_end(child, limits[1])
+            reason = ""
+        reason = reason or _reason_of_end(child, limits[1])
     raise CorpusError(f"{place} is not a MATLAB file that can be read: {' '.join(reason.split())}")
 
 
