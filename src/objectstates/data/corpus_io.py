@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from objectstates.base.checksums import check_file, checked_header, file_checksum, with_checksums
 from objectstates.base.errors import CorpusError
 from objectstates.base.storage import Artefact
 from objectstates.data.clips import ChangeProfile, EpisodeSpan, TrackletLabel
+from objectstates.data.corpus_checksums import TableChecksums, table_checksums
 from objectstates.data.corpus_tables import (
     UNKNOWN,
     Array,
@@ -38,6 +41,7 @@ ARTEFACT = Artefact(
 )
 
 ARRAYS = "arrays.npz"
+_TABLES = ("tracklets.parquet", "chunks.parquet")
 _MAX_GROUP_ROWS = 256  # writers and readers hold a few row groups beside the corpus
 _GROUP_BYTES = 2 << 20  # of features per row group; writing one needs about ten times as much
 _PAGE_BYTES = 1 << 16  # of a data page; the writer buffers several
@@ -93,7 +97,6 @@ def write_with_features(
             "chunks": {"rows": len(chunks.start), "feature_size": of_chunks.size},
             "info": corpus.info,
         }
-        ARTEFACT.write_header(folder, header)
         if corpus.arrays:
             np.savez(folder / ARRAYS, allow_pickle=False, **corpus.arrays)
         clips = {
@@ -120,6 +123,17 @@ def write_with_features(
         _write(folder / "chunks.parquet", corpus, chunks, of_chunks, {
             **_allowed_columns(chunks.allowed),
         })  # fmt: skip
+        facts = with_checksums(ARTEFACT.version, header, _checksums(folder), CorpusError)
+        ARTEFACT.write_header(folder, facts)
+
+
+def _checksums(folder: Path) -> dict[str, Any]:
+    """Of all files of a corpus, by name."""
+    found: dict[str, Any] = {
+        name: table_checksums(folder / name, pq.read_metadata(folder / name)) for name in _TABLES
+    }
+    small = [name for name in ("clips.parquet", ARRAYS) if (folder / name).exists()]
+    return found | {name: file_checksum(folder / name) for name in small}
 
 
 def _allowed_columns(allowed: Array) -> dict[str, Any]:
@@ -222,6 +236,9 @@ def read_tables(path: Path, kind: type[Corpus], *, features: bool = True) -> Cor
 
 
 def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool) -> Corpus:
+    header, checksums = checked_header(path / ARTEFACT.header, header, CorpusError)
+    for name in ("clips.parquet", ARRAYS):
+        check_file(path / name, checksums.get(name), CorpusError)
     with _Table(path / "clips.parquet") as clips:
         ids = clips.required("clip").to_pylist()
         videos, starts, ends = (clips.optional(name) for name in ("video", "start", "end"))
@@ -232,12 +249,12 @@ def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool
         for n, start in zip(numbers, begun, strict=True)
     )
     spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
-    with _Table(path / "tracklets.parquet") as table:
+    with _Table(path / "tracklets.parquet", checksums) as table:
         tracklets = _read_tracklets(table, ids, features and _has_features(header, "tracklets"))
     if header["format_version"] == 1:  # in which 3 was ambiguous, not a state
         ambiguous = tracklets.label == 3
         tracklets.label[ambiguous] = TrackletLabel.AMBIGUOUS
-    with _Table(path / "chunks.parquet") as table:
+    with _Table(path / "chunks.parquet", checksums) as table:
         chunks = _read_chunks(table, ids, features and _has_features(header, "chunks"))
     info, arrays = header.get("info") or {}, _read_arrays(path / ARRAYS)
     columns = tuple(ids), tracklets, chunks, tuple(videos), tuple(spans)
@@ -254,6 +271,9 @@ class StoredFeatures:
         self, path: Path, kind: Literal["tracklets", "chunks"], rows: Array | None = None
     ) -> None:
         self._path = path / f"{kind}.parquet"
+        header = ARTEFACT.read_header(path)
+        checksums = checked_header(path / ARTEFACT.header, header, CorpusError)[1]
+        self._checksums = TableChecksums(self._path, checksums.get(self._path.name))
         with _Table(self._path) as table:
             size, n_rows, self._groups = table.feature_size(), table.n_rows, table.group_offsets()
         self._rows = rows
@@ -266,6 +286,7 @@ class StoredFeatures:
         wanted = np.arange(lo, hi) if self._rows is None else self._rows[lo:hi]
         first, last = np.searchsorted(self._groups, wanted[[0, -1]], side="right") - 1
         with _Table(self._path) as table:
+            self._checksums.check_features(table.metadata, range(first, last + 1))
             found = table.feature_groups(range(first, last + 1), self.shape[1])
         rows: Array = found[wanted - self._groups[first]]
         bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
@@ -353,16 +374,21 @@ def _has_features(header: dict[str, Any], kind: str) -> bool:
 
 
 class _Table:
-    """One Parquet file of a corpus; errors name the file."""
+    """One Parquet file of a corpus; errors name the file.
 
-    def __init__(self, path: Path) -> None:
+    checksums : of tables by name; the features are verified when they are read.
+    """
+
+    def __init__(self, path: Path, checksums: Mapping[str, Any] = MappingProxyType({})) -> None:
         self.path = path
+        self._checksums = TableChecksums(path, checksums.get(path.name))
         try:
             self._file = pq.ParquetFile(path, memory_map=True)
         except FileNotFoundError:
             raise CorpusError(f"{path} is missing: make the corpus again") from None
         except (OSError, pa.ArrowException) as problem:
             raise CorpusError(f"{path} cannot be read as Parquet: {problem}") from problem
+        self._checksums.check_rest(self.metadata)
 
     def __enter__(self) -> _Table:
         return self
@@ -371,8 +397,12 @@ class _Table:
         self._file.close()
 
     @property
+    def metadata(self) -> Any:
+        return self._file.metadata
+
+    @property
     def n_rows(self) -> int:
-        return int(self._file.metadata.num_rows)
+        return int(self.metadata.num_rows)
 
     @property
     def names(self) -> list[str]:
@@ -466,6 +496,7 @@ class _Table:
 
     def features(self) -> Array:
         """The features (n, d) as float32, copied in batches, so they are in memory once."""
+        self._checksums.check_features(self.metadata)
         features = np.empty((self.n_rows, self.feature_size()), np.float32)
         done = 0
         for batch in self._file.iter_batches(_MAX_GROUP_ROWS, columns=["feature"]):

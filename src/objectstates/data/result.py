@@ -36,6 +36,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from objectstates.base.checksums import check_file, checked_header, file_checksum, with_checksums
 from objectstates.base.errors import CorpusError, MissingExtraError, ResultError
 from objectstates.base.storage import Artefact
 from objectstates.data.corpus import Corpus
@@ -139,7 +140,6 @@ class Result(ResultColumns):
                 header["names"] = self.names.to_json()
             if self.verdict is not None:
                 header["verdict"] = self.verdict.to_json()
-            ARTEFACT.write_header(folder, header)
             pq.write_table(clip_table(self), folder / "clips.parquet")
             pq.write_table(action_table(self), folder / "actions.parquet")
             pq.write_table(tracklet_table(self), folder / "tracklets.parquet")
@@ -152,13 +152,19 @@ class Result(ResultColumns):
             np.savez(folder / "classifiers.npz", **arrays)
             if self.progress_model is not None:
                 self.progress_model.save(folder / "progress.npz")
+            checksums = {path.name: file_checksum(path) for path in sorted(folder.iterdir())}
+            facts = with_checksums(ARTEFACT.version, header, checksums, ResultError)
+            ARTEFACT.write_header(folder, facts)
             self.corpus.save(folder / "corpus")
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """Read a result folder."""
         folder = Path(path)
-        header = ARTEFACT.read_header(folder)
+        stored = ARTEFACT.read_header(folder)
+        header, checksums = checked_header(folder / ARTEFACT.header, stored, ResultError)
+        for name in ARTEFACT.files - {"corpus"}:
+            check_file(folder / name, checksums.get(name), ResultError)
         version = header.pop("format_version")
         try:
             clips = pq.read_table(folder / "clips.parquet")

@@ -10,20 +10,21 @@ Their objective with beta = 1 is the paper's with ``nu=0.5`` (their coupling ter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from objectstates.base.choices import CHUNK_SECONDS
-from objectstates.base.errors import CorpusError, MissingExtraError
+from objectstates.base.errors import CorpusError
 from objectstates.data.corpus import Array, Corpus
+from objectstates.data.formats.mat_file import read_mat
 
 _REQUIRED = (
     "X_action", "X_state", "T_action", "T_state", "clips_action", "clips_state", "ptrs_tracks",
 )  # fmt: skip
 _OPTIONAL = ("Z_GT", "Y_GT", "constrs_action", "constrs_state")
+_MOST_TRACKLETS = 10_000  # of a clip; their order takes a byte for each pair
 
 
 def read_authors(path: str | Path) -> Corpus:
@@ -32,7 +33,7 @@ def read_authors(path: str | Path) -> Corpus:
     Their labels do not distinguish false positives from ambiguous tracklets: both become 0.
     """
     path = Path(path)
-    variables = load_variables(path, [*_REQUIRED, *_OPTIONAL])
+    variables = read_mat(path, [*_REQUIRED, *_OPTIONAL])
     missing = [name for name in _REQUIRED if name not in variables]
     if missing:
         raise CorpusError(
@@ -96,6 +97,8 @@ def _reachability(n: int, cells: Any, count: int) -> Array:
         raise CorpusError(
             f"ptrs_tracks of clip {n} must have one cell per tracklet, and a final one"
         )
+    if count > _MOST_TRACKLETS:
+        raise CorpusError(f"clip {n} has {count} tracklets, more than {_MOST_TRACKLETS}")
     precedes = np.zeros((count, count), bool)
     for j in range(count):
         try:
@@ -148,58 +151,7 @@ def realise(precedes: Array, time: Array, clip: int = 0) -> tuple[Array, Array]:
     return bounds[rank], bounds[until]
 
 
-# --- MATLAB files ----------------------------------------------------------------------------
-
-
-def load_variables(path: Path, names: Sequence[str]) -> dict[str, Any]:
-    """The variables of these names as arrays, and cells as lists, of either version of the format.
-
-    Names that the file lacks are left out.
-    """
-    try:
-        with path.open("rb") as file:
-            head = file.read(520)
-    except OSError as problem:
-        raise CorpusError(f"{path} cannot be read: {problem.strerror}") from problem
-    if b"\x89HDF\r\n\x1a\n" in head:
-        return _load_hdf5(path, names)
-    from scipy.io import loadmat
-
-    try:
-        found = loadmat(path, variable_names=list(names))
-    except Exception as problem:  # scipy raises errors of any type for malformed files
-        raise CorpusError(f"{path} is not a MATLAB file that can be read: {problem}") from problem
-    return {name: _unwrap(value) for name, value in found.items()}
-
-
-def _unwrap(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype == object:
-        return [_unwrap(item) for item in value.ravel(order="F")]
-    return value
-
-
-def _load_hdf5(path: Path, names: Sequence[str]) -> dict[str, Any]:
-    try:
-        import h5py
-    except ImportError:
-        raise MissingExtraError(
-            f"{path} is a MATLAB 7.3 file: to read it, install h5py (the extra mat73)"
-        ) from None
-
-    def unwrap(file: Any, item: Any) -> Any:
-        value = item[()]
-        if item.attrs.get("MATLAB_empty", 0):  # the dataset holds the shape
-            return np.empty([int(n) for n in np.ravel(value)])
-        if isinstance(value, np.ndarray) and value.dtype == object:  # references: a cell
-            return [unwrap(file, file[reference]) for reference in value.T.ravel(order="F")]
-        return np.asarray(value).T
-
-    try:
-        with h5py.File(path, "r") as file:
-            found = [name for name in names if name in file]
-            return {name: unwrap(file, file[name]) for name in found}
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as problem:
-        raise CorpusError(f"{path} is not a MATLAB file that can be read: {problem}") from problem
+# --- variables of the file ---------------------------------------------------------------------
 
 
 def _matrix(variables: dict[str, Any], name: str) -> Array:

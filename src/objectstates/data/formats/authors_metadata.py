@@ -23,7 +23,7 @@ from objectstates.base.errors import CorpusError
 from objectstates.data.clips import TrackletLabel
 from objectstates.data.corpus import Array
 from objectstates.data.corpus_tables import offsets_of
-from objectstates.data.formats.authors import load_variables
+from objectstates.data.formats.mat_file import read_mat
 
 REQUIRED = (
     "clipids_state", "clips", "state_GT", "vids_state", "FRAMES_state", "BOXES_state", "T_state",
@@ -74,8 +74,9 @@ class Metadata:
 def read_metadata(path: str | Path) -> Metadata:
     """Read the metadata of an action; `CorpusError` says what is missing or contradictory."""
     path = Path(path)
-    variables = load_variables(path, [*REQUIRED, STRUCT])
-    variables |= _fields(variables.pop(STRUCT, None))
+    variables = read_mat(path, [*REQUIRED, STRUCT])
+    fields = variables.pop(STRUCT, None)
+    variables |= fields if isinstance(fields, dict) else {}
     missing = [name for name in REQUIRED if name not in variables]
     if missing:
         raise CorpusError(
@@ -152,19 +153,6 @@ def _rates_of(n: int, rows: Rows) -> list[float]:
 
 
 # --- variables --------------------------------------------------------------------------------
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """The fields of a struct, cells as lists; empty if there is no struct."""
-    names = getattr(getattr(value, "dtype", None), "names", None)
-    if not names or value.size != 1:
-        return {}
-    return {name: _cells(value[name].ravel()[0]) for name in names if name in REQUIRED}
-
-
-def _cells(value: Any) -> Any:
-    is_cell = isinstance(value, np.ndarray) and value.dtype == object
-    return list(value.ravel(order="F")) if is_cell else value
 
 
 def _names(cells: Any) -> tuple[str, ...]:
