@@ -6,8 +6,8 @@ each point gradients of the image (HOG), the flow without the camera's motion (H
 gradients of that flow (MBH) are summarised in a patch of 32 x 32 pixels, in 2 x 2 x 3 cells.
 
 What differs: there is one spatial scale, that of ``flow.py``, whose flow and camera motion are
-used; and histograms are square roots of frequencies, averaged over the frames of a cell. For the chunk
-features of the paper, which need HOF alone, see ``trajectories.py``.
+used; and histograms are square roots of frequencies, averaged over the frames of a cell. For the
+chunk features of the paper, which need HOF alone, see ``trajectories.py``.
 """
 
 from __future__ import annotations
