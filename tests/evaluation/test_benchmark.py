@@ -93,7 +93,10 @@ def test_from_videos_to_the_table(data, tmp_path, run, monkeypatch):
     table = rows_of(out / "table.csv")
     assert tuple(table[0]) == COLUMNS
     assert [(row["manipulation"], row["method"]) for row in table] == [
-        (name, method) for name in ("paint <b>", "average") for method in METHODS
+        (name, method)
+        for name in ("paint <b>", "average")
+        for method in METHODS
+        if not METHODS[method].on_request
     ]
     by_method = {row["method"]: row for row in table if row["manipulation"] == "average"}
     chance = [float(by_method["chance"][f"action{end}"]) for end in ("_low", "", "_high")]
@@ -205,6 +208,14 @@ def test_crops_restrict_the_test_clips(data, tmp_path):
         time = corpus.chunks.time[list(corpus.chunk_rows(corpus.clip_ids.index("clip9")))]
         inside = (time >= ACTION[0] - 1e-6) & (time < ACTION[1] - 1e-6)
         np.testing.assert_array_equal(label == 1, inside)  # in time of the whole video
+
+
+def test_clips_may_be_cut_around_the_action(data, tmp_path):
+    run_benchmark(data, tmp_path, with_boxes(data), tasks=["turn"], methods=["chance"], around=1.5)
+    corpus = Corpus.load(tmp_path / "corpora" / "turn")
+    for span in corpus.spans:
+        assert span == pytest.approx((1.5, 4.5))
+    assert (corpus.chunks.label == 1).any()
 
 
 def test_the_first_six_train_unless_a_list_says_otherwise(tmp_path):

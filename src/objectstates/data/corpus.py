@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import numpy as np
@@ -286,6 +286,19 @@ class Corpus(CorpusTables):
         if chunks is not None:
             of_chunks = replace(of_chunks, features=_features("chunk_features", chunks))
         return replace(self, tracklets=of_tracklets, chunks=of_chunks)
+
+    def image_fps(self, video: str | PurePath | None = None) -> float:
+        """Frame rate of videos that are folders of images: that of ``video``, of ingest, else 25.
+
+        ``info["image_fps"]`` has the rates of single videos, by the names of their folders.
+        """
+        rates, ingest = self.info.get("image_fps"), self.info.get("ingest")
+        known = [
+            rates.get(PurePath(video).name) if isinstance(rates, dict) and video else None,
+            ingest.get("image_fps") if isinstance(ingest, dict) else None,
+        ]
+        found = (float(r) for r in known if isinstance(r, int | float) and 0 < r < np.inf)
+        return next(found, 25.0)
 
     def without_features(self) -> Corpus:
         """The same clips with features of size 0; times, boxes, scores, changes, labels stay."""

@@ -62,6 +62,7 @@ PAPER = {
     "iv": (0.67, 0.57, 0.48, 0.32, 0.82, 0.57, 0.44),
     "v": (0.72, 0.66, 0.44, 0.46, 0.86, 0.55, 0.44),
     "E1": (0.65, 0.68, 0.56, 0.11, 0.91, 0.54, 0.59),
+    "E2": (0.65, 0.72, 0.56, 0.21, 0.93, 0.60, 0.62),
 }
 """The numbers of the paper's Tables 1 and 3 by row, in the order of `ACTIONS`."""
 
@@ -96,6 +97,7 @@ ROWS: dict[str, Row] = {
         Row("iv", "joint", "action"),
         Row("v", "joint_gt_states", "action"),
         Row("E1", "supervised", "action"),
+        Row("E2", "supervised_trajectories", "action"),
     )
 }
 """All rows by their key in the paper, states first."""

@@ -34,6 +34,7 @@ from objectstates.video.clip_list import ClipSpan
 from objectstates.video.clips_around import span_around
 
 VERSION = 1  # of the cached corpora; increase it when their meaning changes
+PAPER_BACKBONE = "resnet50"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class ImageSettings:
     """
 
     detector: str = ""
-    appearance: str = "resnet50"
+    appearance: str = PAPER_BACKBONE
     device: str = "cpu"
     around: float | None = None
     processes: int = 1
@@ -63,6 +64,8 @@ class ImageSettings:
             "appearance": self.appearance,
             "device": self.device,
         }
+        if self.appearance != PAPER_BACKBONE:
+            settings.pop("conv_words", None)  # words of the backbone that was asked for
         return pipeline.IngestSettings(**settings)
 
 

@@ -307,18 +307,8 @@ def object_name(result: Result) -> str | None:
 
 
 def image_fps(result: Result, video: str | PurePath | None = None) -> float:
-    """Frame rate of videos that are folders of images: that of ``video``, of ingest, else 25.
-
-    ``info["image_fps"]`` of a corpus has the rates of single videos, by the names of their folders.
-    """
-    info = result.corpus.info
-    rates, ingest = info.get("image_fps"), info.get("ingest")
-    known = [
-        rates.get(PurePath(video).name) if isinstance(rates, dict) and video else None,
-        ingest.get("image_fps") if isinstance(ingest, dict) else None,
-    ]
-    found = (float(r) for r in known if isinstance(r, int | float) and 0 < r < math.inf)
-    return next(found, 25.0)
+    """Frame rate of videos that are folders of images, see `Corpus.image_fps`."""
+    return result.corpus.image_fps(video)
 
 
 def box_at(boxes: Array, time: float) -> Array:

@@ -16,6 +16,7 @@ from objectstates.evaluation import Evaluation
 from objectstates.evaluation.benchmark.manipulations import (
     Manipulation,
     ManipulationFolder,
+    around_actions,
     find_manipulations,
     read_manipulation,
 )
@@ -76,12 +77,14 @@ def run_benchmark(
     tasks: Sequence[str] = (),
     methods: Sequence[str] = (),
     crops: bool = True,
+    around: float | None = None,
     progress: Progress | None = None,
 ) -> Benchmark:
     """Compare methods on the manipulations in ``data``; ``out`` holds cached stages.
 
     tasks, methods : names of manipulations and methods; all unless given.
     crops : whether to use the spans of ``crops.json``, if it exists.
+    around : seconds before and after the action that test clips have; None for all of them.
     progress : called with the manipulation, the stage and how far it is.
     """
     settings = settings or BenchmarkSettings()
@@ -93,6 +96,8 @@ def run_benchmark(
         try:
             manipulation = read_manipulation(folder, trains=not settings.detector)
             _check_single(manipulation)
+            if around is not None:
+                manipulation = around_actions(manipulation, around)
             stages = Stages(manipulation, Path(out), settings, progress or (lambda *_: None))
             done.detectors[folder.name] = stages.detector_row()
         except ObjectStatesError as problem:

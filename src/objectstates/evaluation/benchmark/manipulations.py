@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from objectstates.base.errors import BenchmarkError, VideoError
 from objectstates.data.truth import ClipTruth, read_truth
 from objectstates.video.clip_list import ClipSpan
+from objectstates.video.clips_around import clips_around
 from objectstates.video.reader import VIDEO_SUFFIXES, probe
 
 TRAIN_CLIPS = 6
@@ -64,6 +65,20 @@ class ManipulationFolder:
     annotations: Path | None = None
     entry: str = ""
     crops: Crops = field(default_factory=dict)
+
+
+def around_actions(manipulation: Manipulation, seconds: float) -> Manipulation:
+    """The same manipulation with test clips of ``seconds`` before and after their actions.
+
+    As in section 5.2 of the paper. A clip stays within the span that it has already; a clip with a
+    chain of actions is cut around all of them.
+    """
+    whole = {
+        clip: ((known[0][0], known[-1][1]),)
+        for clip, truth in manipulation.truth.items()
+        if (known := [action for action in truth.actions if action is not None])
+    }
+    return replace(manipulation, test=tuple(clips_around(manipulation.test, whole, seconds)))
 
 
 def find_manipulations(data: str | Path, *, crops: bool = True) -> list[ManipulationFolder]:

@@ -280,10 +280,11 @@ def _content(path: Path) -> str:
 
 
 def select_methods(names: Sequence[str]) -> tuple[str, ...]:
-    """The methods of these names, all if there are none, in the order of `METHODS`."""
+    """The methods of these names, in the order of `METHODS`; without any, all that are quick."""
     unknown = [name for name in names if name not in METHODS]
     if unknown:
         raise BenchmarkError(
             f"`methods`: there is no {unknown[0]!r}; there are {', '.join(METHODS)}"
         )
-    return tuple(name for name in METHODS if not names or name in names)
+    quick = [name for name, method in METHODS.items() if not method.on_request]
+    return tuple(name for name in METHODS if name in (names or quick))
