@@ -39,5 +39,5 @@ def test_it_converges_to_what_our_full_steps_reach():
     theirs = solve_as_authors(corpus, steps=150)
     ours = JointDiscovery.paper(solver="full", max_passes=180).fit(corpus)
     assert theirs.relaxed == pytest.approx(ours.relaxed_objective_, rel=0.15)
-    assert theirs.rounded == pytest.approx(ours.objective_, rel=0.05)
+    assert 0.9 * theirs.rounded < ours.objective_ < 1.05 * theirs.rounded  # we round every step
     assert theirs.gap / theirs.relaxed < 0.5

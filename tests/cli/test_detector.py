@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+
+from tests.detect import torchvision_here
 from tests.detect.pictures import labelled_folder
 
 
@@ -39,3 +42,41 @@ def test_neither_the_labels_nor_anything_else_is_written_over(run, tmp_path):
         assert err.count("\n") == 1
     assert labels.read_bytes() == before
     assert thesis.read_text() == "years of work"
+
+
+def test_options_of_the_other_model_are_refused(run, tmp_path):
+    labels = labelled_folder(tmp_path / "set", 5, seed=0)
+    for words, flag in (
+        (("--weights", "random"), "--weights"),
+        (("--steps", "3"), "--steps"),
+        (("--device", "cuda"), "--device"),
+    ):
+        code, _, err = run("detector", "train", labels, "--out", tmp_path / "x.npz", *words)
+        assert code == 2
+        assert f"{flag} is for --model fasterrcnn" in err
+    assert not (tmp_path / "x.npz").exists()
+
+
+@torchvision_here.missing
+def test_without_torchvision_the_extra_is_named(run, tmp_path):
+    labels = labelled_folder(tmp_path / "set", 5, seed=0)
+    words = ("--model", "fasterrcnn", "--weights", "random", "--out", tmp_path / "x.pt")
+    code, _, err = run("detector", "train", labels, *words)
+    assert code == 2
+    assert "pip install 'objectstates[torch]'" in err
+    assert err.count("\n") == 1
+
+
+@torchvision_here.needed
+def test_a_trial_of_an_r_cnn_is_trained_and_evaluated(run, tmp_path):
+    labels = labelled_folder(tmp_path / "set", 5, seed=0)
+    model = tmp_path / "x.pt"
+    small = ("--backbone", "mobilenet", "--weights", "random", "--steps", "2", "--side", "96")
+    code, out, err = run(
+        "detector", "train", labels, "--model", "fasterrcnn", *small, "--out", model
+    )
+    assert code == 0, err
+    assert "--detector fasterrcnn:" in " ".join(out.split())
+    code, out, err = run("detector", "evaluate", model, labels, "--json")
+    assert code == 0, err
+    assert 0 <= json.loads(out)["recall"] <= 1

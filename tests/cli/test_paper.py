@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 
@@ -12,18 +10,11 @@ from objectstates.cli.paper import notes
 from objectstates.data.corpus import Corpus
 from objectstates.data.result import Result
 from objectstates.data.synthetic import synthetic_corpus
+from tests.detect import torchvision_here
 from tests.ingest.test_pipeline import FPS, scene
 from tests.video.videos import write_video
 
 LITE0 = ("--appearance", "lite0", "--conv-words", "lite0")
-
-
-def has_torchvision():
-    try:
-        import torchvision  # noqa: F401
-    except (ImportError, RuntimeError, OSError):
-        return False
-    return True
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +25,7 @@ def films(tmp_path_factory):
     return folder
 
 
-@pytest.mark.skipif(has_torchvision(), reason="torchvision is installed here")
+@torchvision_here.missing
 @pytest.mark.parametrize("command", ["ingest", "discover"])
 def test_without_the_extra_there_is_one_error_that_names_it(run, films, tmp_path, command):
     code, out, err = run(command, films, "--out", tmp_path / "r", "--paper", "--no-cache")
@@ -97,7 +88,7 @@ def test_the_papers_weights_from_a_file_are_the_papers():
         assert len(found) == told
 
 
-@pytest.mark.skipif(not has_torchvision(), reason="torchvision does not import here")
+@torchvision_here.needed
 def test_random_networks_give_the_papers_widths(run, films, tmp_path):
     """2 x 2 x 2,048 numbers per tracklet; 2,000 and 1,000 words per chunk, if there are as many."""
     random = ("--appearance", "resnet50:random", "--conv-words", "vgg16:random")
@@ -111,4 +102,3 @@ def test_random_networks_give_the_papers_widths(run, films, tmp_path):
     words = len(corpus.arrays["hof_words"]) + len(corpus.arrays["conv_words"])
     assert corpus.chunks.features.shape[1] == words <= 3000
     assert np.isfinite(corpus.chunks.features).all()
-    assert importlib.util.find_spec("torchvision") is not None

@@ -31,7 +31,7 @@ def test_lite0_is_the_default() -> None:
 
 @pytest.mark.parametrize("spec", ["", "vgg", "hf:", "hf", "resnet18", "vgg16:", "lite0:x"])
 def test_an_unknown_spec_names_the_choices(spec: str) -> None:
-    with pytest.raises(SettingError, match="choose lite0, resnet50 or hf:MODEL"):
+    with pytest.raises(SettingError, match="choose lite0, resnet50, vgg16 or hf:MODEL"):
         load_backbone(spec)
 
 

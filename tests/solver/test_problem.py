@@ -3,6 +3,7 @@ import pytest
 
 from objectstates.base.errors import SettingError
 from objectstates.solver.distortion import action_distortion, state_distortion
+from objectstates.solver.in_memory import InMemoryProblem
 from objectstates.solver.oracle import label_clips, random_labels
 from objectstates.solver.problem import (
     JointProblem,
@@ -183,3 +184,12 @@ def test_the_mean_of_labellings_is_their_mean():
     points = [vertex(side, labels) for labels in drawn]
     expected = np.mean([point.factor_sums for point in points], axis=0)
     np.testing.assert_allclose(at.factor_sums, expected, atol=1e-12)
+
+
+def test_full_steps_start_at_the_mean_of_random_labellings():
+    problem = random_problem(np.random.default_rng(3))
+    at = InMemoryProblem(problem, lambda *_: (np.zeros((1, 1)), np.zeros(1)), starts=5)
+    at.start(0)
+    for point in (at.action, at.state):
+        np.testing.assert_allclose(5 * point.labels, np.rint(5 * point.labels), atol=1e-9)
+        assert ((point.labels > 0) & (point.labels < 1)).any()

@@ -47,6 +47,7 @@ class RcnnRecipe:
         to 0 along a cosine.
     side : longer side in pixels to which images are scaled.
     zoom, shift : largest factor of the scale, and share of the image's sides.
+    hue : largest shift of the hue, of 180: the object may have any colour.
     gain : largest relative change of brightness and of each colour.
     seconds : stop after as many, with the schedule of as many steps as fit; None for no limit.
     """
@@ -60,6 +61,7 @@ class RcnnRecipe:
     side: int = 480
     zoom: float = 1.4
     shift: float = 0.15
+    hue: float = 90.0
     gain: float = 0.3
     seconds: float | None = None
 
@@ -217,6 +219,9 @@ def _augmented(example: _Example, recipe: RcnnRecipe, rng: np.random.Generator) 
     moved = cv2.warpAffine(
         image, matrix, (width, height), flags=cv2.INTER_LINEAR, borderValue=(FILL, FILL, FILL)
     )
+    hsv = cv2.cvtColor(moved, cv2.COLOR_RGB2HSV)
+    hsv[..., 0] = (hsv[..., 0] + np.rint(recipe.hue * rng.uniform(-1, 1)) % 180) % 180
+    moved = cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)
     gains = (1 + recipe.gain * rng.uniform(-1, 1)) * (1 + recipe.gain * rng.uniform(-1, 1, 3) / 2)
     coloured = np.clip(moved * gains, 0, 255).astype(np.uint8)
     return _Example(coloured, transformed(boxes, matrix, (height, width)))
