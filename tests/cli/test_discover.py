@@ -236,7 +236,7 @@ def test_what_the_fit_would_refuse_is_refused_before_videos_are_read(run, folder
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 def test_an_interrupted_fit_says_so_and_leaves_nothing(tmp_path, how):
     synthetic_corpus(n_clips=8).save(tmp_path / "corpus")
     command = ["fit", str(tmp_path / "corpus"), "--out-of-core", "--out", str(tmp_path / "result")]

@@ -113,3 +113,13 @@ def test_mistakes_are_one_line(run, tmp_path):
         code, _, err = run("label", *words, "--no-open")
         assert (code, err.count("\n")) == (2, 1)
         assert says in err
+
+
+def test_a_folder_with_files_of_no_labelling_is_left_alone(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "drawer.npz").write_text("years of work")
+    words = ["label", CLIPS / "drawer_06.mp4", "--object", "drawer", "--no-open"]
+    code, _, err = run(*words, "--out", tmp_path / "mine")
+    assert code == 2
+    assert "drawer.npz exists and is of no labelling" in err
+    assert (tmp_path / "mine" / "drawer.npz").read_text() == "years of work"

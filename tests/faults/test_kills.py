@@ -30,9 +30,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 def test_a_disturbed_fit_loses_nothing_and_can_be_repeated(place: Place) -> None:
-    chosen = [d for d in DISTURBANCES if d.name in ("SIGKILL", "SIGTERM", "file size limit")]
-    tally = torture(place, [FIT], chosen, minutes=5, seed=1, most=3)
-    assert tally.total["trials"] == 3
+    chosen = [d for d in DISTURBANCES if d.name in ("SIGKILL", "file size limit")]
+    tally = torture(place, [FIT], chosen, minutes=5, seed=1, most=2)
+    assert tally.total["trials"] == 2
     assert not tally.faults, tally.table()
 
 

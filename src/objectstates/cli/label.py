@@ -43,6 +43,7 @@ def label(
     clips, events = find_clips(videos), EventStream()
     named = Path(f"labels-{safe_name(object_name)}") if out is None else out
     folder = make_folder(named, "out")
+    _check_folder(folder, f"{safe_name(object_name)}.npz")
     with FolderLock(folder):
         print(f"{len(clips)} clips; labels are saved in {printable(str(folder))}")
         session = LabelSession(
@@ -56,6 +57,20 @@ def label(
     finished = session.state()["finished"]
     if finished is not None:
         print(f"go on with\n  {printable(finished['command'])}")
+
+
+def _check_folder(folder: Path, detector: str) -> None:
+    """Raise if files would be written over that are of no earlier labelling."""
+    from objectstates.base.errors import LabelError
+
+    if (folder / "labels.json").exists():
+        return
+    for name in ("training.json", "proposals.npz", detector):
+        if (folder / name).exists():
+            raise LabelError(
+                f"{folder / name} exists and is of no labelling: move it away, or choose another "
+                "folder with `out`"
+            )
 
 
 def next_command(videos: Sequence[Path], object_name: str, detector: Path) -> str:

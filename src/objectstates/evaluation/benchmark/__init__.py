@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from objectstates.base.errors import BenchmarkError, ObjectStatesError
+from objectstates.base.errors import (
+    BenchmarkError,
+    MemoryLackError,
+    ObjectStatesError,
+    StorageError,
+)
 from objectstates.base.targets import OwnFolder
 from objectstates.evaluation import Evaluation
 from objectstates.evaluation.benchmark.manipulations import (
@@ -100,6 +105,8 @@ def run_benchmark(
                 manipulation = around_actions(manipulation, around)
             stages = Stages(manipulation, Path(out), settings, progress or (lambda *_: None))
             done.detectors[folder.name] = stages.detector_row()
+        except (StorageError, MemoryLackError):  # of this machine, and not of the manipulation
+            raise
         except ObjectStatesError as problem:
             done.failures[folder.name, None] = str(problem)
             continue
