@@ -23,6 +23,8 @@ def test_a_replaced_video_is_noticed_and_a_copy_is_the_same(tmp_path):
     (folder / "2.png").write_bytes(b"2")
     assert replaced_videos(recorded, videos) == [videos[0], videos[2]]
     first.unlink()  # missing is not replaced
+    os.mkfifo(second.with_name("pipe"))
+    os.replace(second.with_name("pipe"), second)  # nor is it waited for
     assert replaced_videos(recorded, videos) == [videos[2]]
     assert replaced_videos(None, videos) == [], "an older corpus has no fingerprints"
 

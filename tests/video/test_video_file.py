@@ -255,6 +255,7 @@ def test_frames_without_times_are_refused(tmp_path: Path) -> None:
     ("kind", "reason", "remedy"),
     [
         ("empty", "empty", "download it again"),
+        ("pipe", "a pipe or a device", "save the video first"),
         ("text", "not a video", "download it again"),
         ("noise", "not a video", "download it again"),
         ("unindexed", "index is missing", "download it again"),

@@ -127,6 +127,8 @@ def bad_file(tmp_path: Path, kind: str) -> Path:
             path.write_text("This is not a video.\n" * 500)
         case "noise":
             path.write_bytes(np.random.default_rng(0).bytes(20_000))
+        case "pipe":
+            os.mkfifo(path)
         case "notes":
             path = tmp_path / "notes.txt"
             path.write_text("A shopping list.\n" * 500)

@@ -6,6 +6,7 @@ takes a few small reads, whatever the size of the video.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +26,8 @@ def fingerprint(path: str | os.PathLike[str]) -> str:
         files = sorted((e.name, e.stat().st_size) for e in os.scandir(path) if e.is_file())
         digest.update(repr(files).encode(errors="surrogateescape"))
         size = sum(bytes_ for _, bytes_ in files)
+    elif not os.path.isfile(path):
+        raise OSError(errno.ENOENT, "no such file", str(path))  # a pipe would wait for its writer
     else:
         with Path(path).open("rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -53,6 +53,7 @@ class VideoFile:
             self._open()
 
     def _open(self) -> None:
+        _refuse_pipe(self._path)
         with self._path.open("rb") as file:  # raises the system's own error
             self._require(file.read(1), "the file is empty; copy or download it again")
         self._container = open_container(self._path)
@@ -287,8 +288,15 @@ class VideoFile:
         self._container.close()
 
 
+def _refuse_pipe(path: Path) -> None:
+    """Opening a pipe would wait for its writer, for ever if there is none."""
+    if path.exists() and not path.is_file():
+        raise VideoError(f"{path}: this is a pipe or a device, not a file; save the video first")
+
+
 def open_container(path: Path) -> InputContainer:
     """Open a file for reading, and nothing but a file."""
+    _refuse_pipe(path)
     # "file:" keeps a colon in a name from being parsed as a protocol; the whitelist keeps playlists
     # off the network. Titles of old files are in any encoding.
     options = {"protocol_whitelist": "file"}
