@@ -1,0 +1,1 @@
+"""Disturbed runs and bad input: the long selections run by ``make torture``."""
