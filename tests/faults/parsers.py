@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -134,12 +135,62 @@ def _result_content(result: Any) -> str:
     return repr([*plain, *(a.tolist() for a in arrays)]) + _corpus_content(result.corpus)
 
 
+def _read_labels(path: Path) -> Any:
+    from objectstates.detect.labels import read_labels
+
+    return list(read_labels(path, "cup").load())
+
+
+def _read_boxes(path: Path) -> Any:
+    from objectstates.detect.precomputed_boxes import BoxesDetector
+    from objectstates.video.clip_list import ClipSpan
+    from objectstates.video.reader import VideoInfo
+
+    video = path.with_name("v.mp4")
+    detector = BoxesDetector(path)
+    return detector.for_clip(ClipSpan("v", video), VideoInfo(video, 32, 32, 1.0, 10.0))
+
+
+def _read_corpus(folder: Path) -> Any:
+    from objectstates.app.inspection import describe_corpus
+    from objectstates.data.corpus import Corpus
+
+    corpus = Corpus.load(folder / "corpus")
+    describe_corpus(corpus)
+    return corpus
+
+
+def _read_result(folder: Path) -> Any:
+    """Also what commands read of the summary and the settings."""
+    from objectstates import JointDiscovery
+    from objectstates.app.inspection import describe_clips, describe_result
+    from objectstates.data.result import Result
+
+    result = Result.load(folder / "result")
+    describe_result(result)
+    describe_clips(result)
+    repr(result)
+    JointDiscovery.load(folder / "result")
+    return result
+
+
+def _read_onnx(path: Path) -> Any:
+    from objectstates.detect.detections import DetectorOptions
+    from objectstates.detect.onnx_models import OnnxDetector
+    from objectstates.video.reader import Frame
+
+    frame = Frame(0.0, np.zeros((24, 32, 3), np.uint8))
+    return OnnxDetector(path, DetectorOptions()).detect([frame])
+
+
 def _read_lerobot(name: str) -> Callable[[Path], Any]:
     def read(folder: Path) -> Any:
+        from objectstates.app.inspection import describe_dataset
         from objectstates.robots.lerobot_dataset import read_dataset
         from objectstates.robots.signals import chosen_signals, read_signals
 
         dataset = read_dataset(folder / name)
+        describe_dataset(dataset)
         if dataset.cameras:
             clips = dataset.clips(dataset.cameras[:1])
             keys = chosen_signals(dataset, "auto")
@@ -157,8 +208,6 @@ def _parsers_of_text() -> Iterator[Parser]:
     from objectstates.data.formats.changeit import read_changeit
     from objectstates.data.formats.howtochange import read_howtochange
     from objectstates.data.truth import read_truth
-    from objectstates.detect.box_file_formats import read_boxes
-    from objectstates.detect.labels import read_labels
     from objectstates.narration.sentences import read_sentences
     from objectstates.narration.subtitles import read_narration
     from objectstates.video.clip_list import find_clips
@@ -185,19 +234,23 @@ def _parsers_of_text() -> Iterator[Parser]:
         ("cvat images", "l.xml", _text("l.xml", samples.CVAT_IMAGES)),
         ("cvat video", "l.xml", _text("l.xml", samples.CVAT_VIDEO)),
     ):
-        read = lambda folder, name=name: read_labels(folder / name, "cup")  # noqa: E731
+        read = lambda folder, name=name: _read_labels(folder / name)  # noqa: E731
         yield Parser(f"labels {kind}", _with_pictures(write), read, (name,), 2.5)
     files = ("data.yaml", "a_000001.txt", "a_000002.txt")
-    yield Parser("labels yolo", _yolo, lambda f: read_labels(f, "cup"), files, 2.5)
+    yield Parser("labels yolo", _yolo, _read_labels, files, 2.5)
     for kind, name, write in (
         ("coco", "b.json", _json("b.json", samples.COCO)),
-        ("mot", "b.csv", _text("b.csv", samples.MOT)),
+        ("mot", "v.csv", _text("v.csv", samples.MOT)),
         ("cvat", "b.xml", _text("b.xml", samples.CVAT_VIDEO)),
     ):
-        read = lambda folder, name=name: read_boxes(folder / name)  # noqa: E731
+        read = lambda folder, name=name: _read_boxes(folder / name)  # noqa: E731
         yield Parser(f"boxes {kind}", write, read, (name,), 3)
     yield Parser(
-        "truth folder", _json("t/v.json", samples.TRUTH), lambda f: read_truth(f / "t"), ("t/v.json",), 3
+        "truth folder",
+        _json("t/v.json", samples.TRUTH),
+        lambda f: read_truth(f / "t"),
+        ("t/v.json",),
+        3,
     )
     for kind, name, write in (
         ("annotations", "annotations.json", _json("annotations.json", samples.ANNOTATIONS)),
@@ -220,7 +273,11 @@ def _parsers_of_text() -> Iterator[Parser]:
         read = lambda folder, name=name: read_corrections(folder / name)  # noqa: E731
         yield Parser(f"corrections {kind}", write, read, (name,), 2)
     yield Parser(
-        "clip list", _text("l.csv", samples.CLIPS), lambda f: find_clips([f / "l.csv"]), ("l.csv",), 2
+        "clip list",
+        _text("l.csv", samples.CLIPS),
+        lambda f: find_clips([f / "l.csv"]),
+        ("l.csv",),
+        2,
     )
     yield Parser(
         "settings",
@@ -232,12 +289,8 @@ def _parsers_of_text() -> Iterator[Parser]:
 
 
 def _parsers_of_binary() -> Iterator[Parser]:
-    from objectstates.data.corpus import Corpus
     from objectstates.data.formats.authors import read_authors
-    from objectstates.data.result import Result
-    from objectstates.detect.detections import DetectorOptions
     from objectstates.detect.fewshot import load
-    from objectstates.detect.onnx_models import OnnxDetector
 
     tables = tuple(f"corpus/{name}.parquet" for name in ("clips", "tracklets", "chunks"))
     own = ("clips", "actions", "tracklets", "chunks")
@@ -248,15 +301,13 @@ def _parsers_of_binary() -> Iterator[Parser]:
         ("corpus with checksums", samples.write_artefacts, _corpus_content),
     ):
         files = ("corpus/corpus.json", *tables)
-        yield Parser(name, write, lambda f: Corpus.load(f / "corpus"), files, 1, sealed)
+        yield Parser(name, write, _read_corpus, files, 1, sealed)
     for name, write, sealed in (
         ("result", _unsealed, None),
         ("result with checksums", samples.write_artefacts, _result_content),
     ):
-        yield Parser(name, write, lambda f: Result.load(f / "result"), of_result, 1, sealed)
-    yield Parser(
-        "result.json", _unsealed, lambda f: Result.load(f / "result"), ("result/result.json",), 1
-    )
+        yield Parser(name, write, _read_result, of_result, 1, sealed)
+    yield Parser("result.json", _unsealed, _read_result, ("result/result.json",), 1)
     yield Parser(
         "npz few-shot",
         lambda f: samples.write_fewshot(f / "d.npz"),
@@ -267,7 +318,7 @@ def _parsers_of_binary() -> Iterator[Parser]:
     yield Parser(
         "onnx",
         lambda f: samples.write_onnx(f / "d.onnx"),
-        lambda f: OnnxDetector(f / "d.onnx", DetectorOptions()),
+        lambda f: _read_onnx(f / "d.onnx"),
         ("d.onnx",),
         1,
     )
@@ -404,7 +455,9 @@ def _run_batch(
     pid = os.fork()
     if pid == 0:
         os.close(readable)
-        _in_child(parser, folder, [f"{seed}/{parser.name}/{n}" for n in range(first, last)], writable)
+        _in_child(
+            parser, folder, [f"{seed}/{parser.name}/{n}" for n in range(first, last)], writable
+        )
     os.close(writable)
     done = first
     with os.fdopen(readable, "r", encoding="utf-8") as lines:

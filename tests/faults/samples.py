@@ -100,7 +100,9 @@ CVAT_VIDEO = """<?xml version="1.0" encoding="utf-8"?>
 <box frame="7" xtl="5.0" ytl="2.0" xbr="15.0" ybr="14.0" outside="1"></box></track>
 </annotations>
 """
-MOT = "frame,id,x,y,w,h,conf,class\n1,1,1,2,10,12,0.9,1\n2,1,3,2,10,12,-1,1\n3,2,3.5,2,10,12,0.5,2\n"
+MOT = (
+    "frame,id,x,y,w,h,conf,class\n1,1,1,2,10,12,0.9,1\n2,1,3,2,10,12,-1,1\n3,2,3.5,2,10,12,0.5,2\n"
+)
 
 TRUTH = {
     "action_interval_s": [1.0, 2.0],
@@ -189,7 +191,7 @@ CORRECTED_CVAT = (
     f'</track><track id="1" label="cup">{_BOX.format(0, 0, _TRACKLET)}</track></annotations>'
 )
 CLIPS = "video,start,end,id\nv.mp4,0.1,0.5,one\nv.mp4,0.5,,two\nw.mp4,,,\n"
-SETTINGS = 'seed = 3\nobject = "cup"\n\n[ingest]\ndetector = "motion"\n\n[fit]\nnu = 1.5\n'
+SETTINGS = 'seed = 3\n\n[ingest]\nobject = "cup"\ndetector = "motion"\n\n[fit]\nnu = 1.5\n'
 
 
 def write_pictures(folder: Path) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from objectstates.base.cache import digest
 from objectstates.base.errors import CutError, SettingError, VideoError
+from objectstates.base.file_names import existing_path
 from objectstates.base.storage import NO_ROOM
 from objectstates.cut.encode import coding_of, encode, psnr
 from objectstates.cut.idle import kept_frames, moving_span
@@ -186,7 +187,7 @@ class _Job:
 
     def cut(self, folder: Path) -> CutClip:
         """Write the segments."""
-        if os.path.isdir(self._path):
+        if os.path.isdir(existing_path(self._path)):
             images = ImageFolder(self._path, self._video.image_fps)
             frames = self._frames(images)
             segments, dropped = self._segments(frames)
@@ -278,6 +279,7 @@ class _Job:
 
 def _state_of(path: Path) -> list[Any]:
     """Size and time of change of a file, or of the files of a folder."""
+    path = existing_path(path)
     files = sorted(path.iterdir()) if os.path.isdir(path) else [path]
     return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
 
