@@ -89,6 +89,11 @@ def _json(name: str, tree: Any) -> Callable[[Path], None]:
     return lambda folder: samples.write_json(folder / name, tree)
 
 
+def _file(read: Callable[[Path], Any], name: str) -> Callable[[Path], Any]:
+    """Reads the file of this name in a folder."""
+    return lambda folder: read(folder / name)
+
+
 def _with_pictures(write: Callable[[Path], None]) -> Callable[[Path], None]:
     def both(folder: Path) -> None:
         samples.write_pictures(folder)
@@ -216,17 +221,17 @@ def _parsers_of_text() -> Iterator[Parser]:
     subtitles = {"s.srt": samples.SRT, "s.vtt": samples.VTT, "s.ass": samples.ASS}
     subtitles |= {"s.ttml": samples.TTML, "s.txt": samples.TEXT}
     for name, content in subtitles.items():
-        read = lambda folder, name=name: read_narration(folder / name)  # noqa: E731
+        read = _file(read_narration, name)
         yield Parser(f"subtitles {name[2:]}", _text(name, content), read, (name,), 1.5)
     yield Parser(
         "subtitles json3",
         _json("s.json3", samples.JSON3),
-        lambda f: read_narration(f / "s.json3"),
+        _file(read_narration, "s.json3"),
         ("s.json3",),
         2,
     )
     yield Parser(
-        "sentences", _text("s.txt", samples.TEXT), lambda f: read_sentences(f / "s.txt"), ("s.txt",)
+        "sentences", _text("s.txt", samples.TEXT), _file(read_sentences, "s.txt"), ("s.txt",)
     )
     for kind, name, write in (
         ("coco", "l.json", _json("l.json", samples.COCO)),
@@ -234,7 +239,7 @@ def _parsers_of_text() -> Iterator[Parser]:
         ("cvat images", "l.xml", _text("l.xml", samples.CVAT_IMAGES)),
         ("cvat video", "l.xml", _text("l.xml", samples.CVAT_VIDEO)),
     ):
-        read = lambda folder, name=name: _read_labels(folder / name)  # noqa: E731
+        read = _file(_read_labels, name)
         yield Parser(f"labels {kind}", _with_pictures(write), read, (name,), 2.5)
     files = ("data.yaml", "a_000001.txt", "a_000002.txt")
     yield Parser("labels yolo", _yolo, _read_labels, files, 2.5)
@@ -243,12 +248,12 @@ def _parsers_of_text() -> Iterator[Parser]:
         ("mot", "v.csv", _text("v.csv", samples.MOT)),
         ("cvat", "b.xml", _text("b.xml", samples.CVAT_VIDEO)),
     ):
-        read = lambda folder, name=name: _read_boxes(folder / name)  # noqa: E731
+        read = _file(_read_boxes, name)
         yield Parser(f"boxes {kind}", write, read, (name,), 3)
     yield Parser(
         "truth folder",
         _json("t/v.json", samples.TRUTH),
-        lambda f: read_truth(f / "t"),
+        _file(read_truth, "t"),
         ("t/v.json",),
         3,
     )
@@ -256,7 +261,7 @@ def _parsers_of_text() -> Iterator[Parser]:
         ("annotations", "annotations.json", _json("annotations.json", samples.ANNOTATIONS)),
         ("csv", "t.csv", _text("t.csv", samples.TRUTH_CSV)),
     ):
-        read = lambda folder, name=name: read_truth(folder / name)  # noqa: E731
+        read = _file(read_truth, name)
         yield Parser(f"truth {kind}", write, read, (name,), 2)
     yield Parser("truth changeit", _changeit, read_changeit, ("apple/v.fps1.csv",))
     yield Parser(
@@ -270,7 +275,7 @@ def _parsers_of_text() -> Iterator[Parser]:
         ("cvat", "c.xml", _text("c.xml", samples.CORRECTED_CVAT)),
         ("labelstudio", "c.json", _json("c.json", samples.LABELSTUDIO)),
     ):
-        read = lambda folder, name=name: read_corrections(folder / name)  # noqa: E731
+        read = _file(read_corrections, name)
         yield Parser(f"corrections {kind}", write, read, (name,), 2)
     yield Parser(
         "clip list",
@@ -296,34 +301,28 @@ def _parsers_of_binary() -> Iterator[Parser]:
     own = ("clips", "actions", "tracklets", "chunks")
     of_result = ("result/result.json", *(f"result/{name}.parquet" for name in own))
     of_result += ("result/classifiers.npz", "result/corpus/corpus.json")
-    for name, write, sealed in (
-        ("corpus", _unsealed, None),
-        ("corpus with checksums", samples.write_artefacts, _corpus_content),
-    ):
-        files = ("corpus/corpus.json", *tables)
-        yield Parser(name, write, _read_corpus, files, 1, sealed)
-    for name, write, sealed in (
-        ("result", _unsealed, None),
-        ("result with checksums", samples.write_artefacts, _result_content),
-    ):
-        yield Parser(name, write, _read_result, of_result, 1, sealed)
+    of_corpus, sealed = ("corpus/corpus.json", *tables), samples.write_artefacts
+    yield Parser("corpus", _unsealed, _read_corpus, of_corpus)
+    yield Parser("corpus with checksums", sealed, _read_corpus, of_corpus, 1, _corpus_content)
+    yield Parser("result", _unsealed, _read_result, of_result)
+    yield Parser("result with checksums", sealed, _read_result, of_result, 1, _result_content)
     yield Parser("result.json", _unsealed, _read_result, ("result/result.json",), 1)
     yield Parser(
         "npz few-shot",
         lambda f: samples.write_fewshot(f / "d.npz"),
-        lambda f: load(f / "d.npz"),
+        _file(load, "d.npz"),
         ("d.npz",),
         0.5,
     )
     yield Parser(
         "onnx",
         lambda f: samples.write_onnx(f / "d.onnx"),
-        lambda f: _read_onnx(f / "d.onnx"),
+        _file(_read_onnx, "d.onnx"),
         ("d.onnx",),
         1,
     )
     yield Parser(
-        "mat", samples.write_mat, lambda f: read_authors(f / "features.mat"), ("features.mat",), 0.1
+        "mat", samples.write_mat, _file(read_authors, "features.mat"), ("features.mat",), 0.1
     )
     yield Parser(
         "lerobot v2",
@@ -363,7 +362,9 @@ def mutated(random: Random, path: Path, original: bytes) -> bytes:
         return dump_tree(random, mutate_tree(random, json.loads(original)))
     if path.suffix == ".jsonl":
         lines = [json.loads(line) for line in original.decode().splitlines()]
-        return b"\n".join(dump_tree(random, row) for row in (mutate_tree(random, lines) or ()))
+        rows = mutate_tree(random, lines)
+        rows = rows if isinstance(rows, list) else [rows]
+        return b"\n".join(dump_tree(random, row) for row in rows)
     if path.suffix == ".parquet":
         out = pa.BufferOutputStream()
         try:

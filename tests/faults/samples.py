@@ -100,9 +100,7 @@ CVAT_VIDEO = """<?xml version="1.0" encoding="utf-8"?>
 <box frame="7" xtl="5.0" ytl="2.0" xbr="15.0" ybr="14.0" outside="1"></box></track>
 </annotations>
 """
-MOT = (
-    "frame,id,x,y,w,h,conf,class\n1,1,1,2,10,12,0.9,1\n2,1,3,2,10,12,-1,1\n3,2,3.5,2,10,12,0.5,2\n"
-)
+MOT = "frame,id,x,y,w,h,conf,class\n1,1,1,2,10,12,0.9,1\n2,1,3,2,10,12,-1,1\n3,2,3.5,2,9,9,1,2\n"
 
 TRUTH = {
     "action_interval_s": [1.0, 2.0],
@@ -221,14 +219,9 @@ def write_artefacts(folder: Path) -> None:
 
 def write_fewshot(path: Path) -> None:
     """A few-shot detector with random weights."""
-    from objectstates.detect.fewshot import (
-        FINE_STRIDES,
-        GRID,
-        Calibration,
-        FewShotDetector,
-        Head,
-        Lite0,
-    )
+    from objectstates.detect.fewshot import Calibration, FewShotDetector, Head
+    from objectstates.detect.proposals import GRID
+    from objectstates.features.lite0 import FINE_STRIDES, Lite0
 
     channels = sum(Lite0.CHANNELS[stride] for stride in FINE_STRIDES)
     random = np.random.default_rng(0)

@@ -15,9 +15,9 @@ _BYTE = re.compile("%([89A-F][0-9A-F])")
 
 
 def printable_name(name: str | Path) -> str:
-    """The name with the bytes that are no UTF-8 as `%E9`.
+    r"""The name with the bytes that are no UTF-8 as `%E9`.
 
-    >>> printable_name("caf\\udce9.mp4"), printable_name("café 100%.mp4")
+    >>> printable_name("caf\udce9.mp4"), printable_name("café 100%.mp4")
     ('caf%E9.mp4', 'café 100%.mp4')
     """
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]) - 0xDC00:02X}", str(name))

@@ -20,7 +20,6 @@ from objectstates.base.choices import (
 from objectstates.base.errors import SettingError
 from objectstates.data.clips import MAX_STATES
 
-
 MOST = 2**32  # of whole numbers: seeds of all libraries are below it
 
 
