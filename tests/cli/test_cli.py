@@ -127,7 +127,7 @@ def test_a_reduction_tells_what_it_loses(run, tmp_path, out_of_core):
     assert 0 < told["state"]["cost_error_at_most"] < 0.5
     code, _, err = run("fit", *common, "--reduce", 0)
     assert code == 2
-    assert "reduce must be a whole number of at least 1, not 0" in err
+    assert "reduce must be a whole number of at least 1 and below 2^32, not 0" in err
 
 
 def test_a_model_is_not_overwritten_by_its_predictions(run, corpus_folder, tmp_path):

@@ -48,7 +48,11 @@ def content_digest(path: Path) -> str:
     for file in files:
         with file.open("rb") as stream:
             own = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=20))
-        total.update(f"{file.name if path.is_dir() else ''}\0{own.hexdigest()}\n".encode())
+        total.update(
+            f"{file.name if path.is_dir() else ''}\0{own.hexdigest()}\n".encode(
+                "utf-8", "surrogateescape"
+            )
+        )
     return total.hexdigest()
 
 

@@ -1,6 +1,6 @@
 """Checksums of artefact folders: of each file, and of the JSON header that lists them.
 
-CRC-32 detects damage by disks, copies and transfers, at 1 GB/s; it is no protection against forgery.
+CRC-32 detects damage by disks, copies and transfers, at 1 GB/s; it does not protect from forgery.
 Artefacts without checksums, such as those of earlier versions or made by other programs, are read
 without this check.
 """

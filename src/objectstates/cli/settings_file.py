@@ -34,6 +34,8 @@ FROM_FILE = "objectstates.settings_file"
 OF_ONE_RUN = frozenset({"out", "like", "config", "paper", "json", "require"})
 """Options of a single run, which cannot be set in a file."""
 
+_MAX_BYTES = 1 << 16  # of a file; one with all settings has 10 kB
+
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
@@ -210,7 +212,11 @@ def read_configuration(path: Path, command: str) -> dict[str, Any]:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise ConfigurationError(f"{path} is larger than {_MAX_BYTES >> 10} kB: no settings")
+        return tomllib.loads(content.decode("utf-8"))
     except FileNotFoundError:
         raise ConfigurationError(
             f"{path} does not exist: objectstates config init writes a file to start from"
@@ -219,6 +225,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} cannot be read: {problem.strerror}") from problem
     except ValueError as problem:
         raise ConfigurationError(f"{path} is not TOML: {problem}") from problem
+    except RecursionError:
+        raise ConfigurationError(f"{path} is nested too deep to be settings") from None
 
 
 def _entries(

@@ -23,6 +23,7 @@ import numpy as np
 
 from objectstates.base.cache import digest
 from objectstates.base.errors import CutError, SettingError, VideoError
+from objectstates.base.file_names import existing_path
 from objectstates.base.resources import lack_behind
 from objectstates.base.targets import check_no_input
 from objectstates.cut.encode import coding_of, encode, psnr
@@ -188,7 +189,7 @@ class _Job:
 
     def cut(self, folder: Path) -> CutClip:
         """Write the segments."""
-        if os.path.isdir(self._path):
+        if os.path.isdir(existing_path(self._path)):
             images = ImageFolder(self._path, self._video.image_fps)
             frames = self._frames(images)
             segments, dropped = self._segments(frames)
@@ -280,6 +281,7 @@ class _Job:
 
 def _state_of(path: Path) -> list[Any]:
     """Size and time of change of a file, or of the files of a folder."""
+    path = existing_path(path)
     files = sorted(path.iterdir()) if os.path.isdir(path) else [path]
     return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
 

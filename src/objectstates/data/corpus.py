@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import CorpusError
+from objectstates.base.file_names import printable_name
 from objectstates.data.clips import Box, ChangeProfile, Chunk, Clip, Tracklet, TrackletLabel
 from objectstates.data.corpus_io import read_tables, write_tables
 from objectstates.data.corpus_tables import (
@@ -133,7 +134,7 @@ class Corpus(CorpusTables):
             allowed=_per_action(as_flags("`chunk_allowed`", chunk_allowed, (t, 1))),
         )
         no_value = (None,) * n_clips
-        of_videos = no_value if videos is None else tuple(videos)
+        of_videos = no_value if videos is None else tuple(map(_printable, videos))
         return cls(
             tuple(clip_ids),
             tracklets,
@@ -333,6 +334,10 @@ class Corpus(CorpusTables):
             allowed=tuple(flags) if len(flags) > 1 else flags[0],
             label=None if table.label[t] == UNKNOWN else int(table.label[t]),
         )
+
+
+def _printable(video: str | None) -> str | None:
+    return printable_name(video) if isinstance(video, str) else video
 
 
 def _rows(table: Tracklets | Chunks, n: int) -> range:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,7 +231,10 @@ def read_tables(path: Path, kind: type[Corpus], *, features: bool = True) -> Cor
     except CorpusError as problem:
         named = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
         raise CorpusError(named) from None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, pa.ArrowException) as problem:
+    except (
+        OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError,
+        NotImplementedError, RecursionError, MemoryError, pa.ArrowException,
+    ) as problem:  # fmt: skip
         # pyarrow raises many types of errors for a damaged table.
         raise CorpusError(f"{path} cannot be read ({problem}): make it again") from problem
 
@@ -331,7 +335,10 @@ def _read_arrays(path: Path) -> dict[str, Array]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return dict(arrays)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as problem:
+    except (
+        OSError, ValueError, EOFError, LookupError, TypeError, NotImplementedError, MemoryError,
+        zipfile.BadZipFile, zlib.error,
+    ) as problem:  # fmt: skip
         raise CorpusError(f"{path} cannot be read ({problem}): make the corpus again") from problem
 
 

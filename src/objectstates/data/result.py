@@ -27,6 +27,7 @@ names them with the reason, and also the outlier clips, which have rows but were
 from __future__ import annotations
 
 import zipfile
+import zlib
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,7 +38,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from objectstates.base.checksums import check_file, checked_header, file_checksum, with_checksums
-from objectstates.base.errors import CorpusError, MissingExtraError, ResultError
+from objectstates.base.errors import (
+    CorpusError,
+    CorrectionError,
+    MissingExtraError,
+    ResultError,
+    SettingError,
+)
 from objectstates.base.storage import Artefact
 from objectstates.data.corpus import Corpus
 from objectstates.data.corrections import corrections_from_json
@@ -49,6 +56,7 @@ from objectstates.data.result_columns import (
     SkippedClip,
     action_labels,
 )
+from objectstates.data.result_summary import check_summary
 from objectstates.data.result_tables import (
     action_table,
     actions_of_clips,
@@ -195,9 +203,11 @@ class Result(ResultColumns):
                 summary=header,
             )
             check_rows(result, len(clips))
+            check_summary(result.summary, result.settings, len(result.clips))
         except (
-            OSError, EOFError, KeyError, ValueError, TypeError, AttributeError, CorpusError,
-            NotImplementedError, zipfile.BadZipFile, pa.ArrowException,
+            OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError,
+            NotImplementedError, RecursionError, MemoryError, zipfile.BadZipFile, zlib.error,
+            pa.ArrowException, CorpusError, CorrectionError, SettingError,
         ) as problem:  # fmt: skip
             raise ResultError(f"{folder} is not a whole result ({problem}): fit again") from problem
         return result

@@ -335,7 +335,7 @@ def _read_folder(folder: Path) -> dict[str, ClipTruth]:
                 raise TruthError(f"{path} lacks action_interval_s, the interval of the action")
             continue  # not an annotation file
         try:
-            boxes = [shown_box(facts, frame) for frame in range(int(facts["n_frames"]))]
+            boxes = [shown_box(facts, frame) for frame in range(_annotated_frames(facts))]
             actions, progress = _actions(facts), np.array(facts.get("progress", []), np.float64)
             found[path.stem] = ClipTruth(
                 path.stem,
@@ -347,6 +347,12 @@ def _read_folder(folder: Path) -> dict[str, ClipTruth]:
         except (LookupError, TypeError, ValueError, ArithmeticError) as problem:
             raise TruthError(f"{path} is malformed: {_why(problem)}") from problem
     return found
+
+
+def _annotated_frames(facts: Mapping[str, Any]) -> int:
+    """The number of frames with boxes; 0 if neither object nor part has any."""
+    count = int(facts["n_frames"])
+    return count if {"object", "part"} & facts.keys() else 0
 
 
 def _read_annotations(path: Path) -> dict[str, ClipTruth]:

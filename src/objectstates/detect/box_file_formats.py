@@ -44,6 +44,8 @@ from objectstates.video.reader import VIDEO_SUFFIXES
 SUFFIXES = (".json", ".csv", ".txt", ".xml")
 
 _MAX_FRAMES = 10**7  # more frames than any video has: a damaged file must not fill the memory
+_MAX_INTERPOLATED = 10**6  # boxes between those drawn in a file: ten hours of one object
+_MAX_NAME = 1000  # characters of a file name
 
 VideoName = tuple[str, ...]  # the last parts of a video's path, without the suffix of the file
 
@@ -108,7 +110,9 @@ def read_boxes(path: str | Path) -> BoxFile:
                     _read_mot(file, text, found)
         except OSError as error:
             raise DetectorError(f"{file}: {error.strerror or error}; check the path") from error
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (
+            ValueError, TypeError, LookupError, AttributeError, ArithmeticError, csv.Error,
+        ) as error:  # fmt: skip
             what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise DetectorError(f"{file}: this cannot be read as boxes: {what}") from error
         except RecursionError as error:
@@ -204,6 +208,8 @@ def _image_row(
 
 def _from_file_name(file: Path, name: str) -> tuple[tuple[VideoName, ...], int | None]:
     """Names that the video of an image may have, and the number of the frame."""
+    if len(name) > _MAX_NAME:
+        raise ValueError(f"the file name {name[:40]!r}... has more than {_MAX_NAME} characters")
     *folders, last = video_name(name)
     stem = re.sub(r"\.[A-Za-z]+$", "", last)
     match = re.fullmatch(r"(.*?)(?:[ _.#-]*frame)?[ _.#-]*([0-9]+)", stem, re.IGNORECASE)
@@ -236,7 +242,7 @@ def _read_mot(file: Path, text: str, found: BoxFile) -> None:
             label = _class_name(rest[1], names) if len(rest) > 1 else ""
             box = (x, y, x + width, y + height)
             found.add(BoxRow(video, frame - 1, math.nan, box, confidence, label))
-        except ValueError as error:
+        except (ValueError, ArithmeticError) as error:
             raise ValueError(
                 f"line {number} is not frame,id,x,y,w,h[,conf[,class]] ({error})"
             ) from error
@@ -266,10 +272,15 @@ def _read_cvat(file: Path, root: ElementTree.Element, found: BoxFile) -> None:
     found.videos.update(video)
     found.labels.update(e.text for e in root.iterfind("meta//label/name") if e.text)
     size = (_meta(root, "original_size/width"), _meta(root, "original_size/height"))
-    stop = _meta(root, "stop_frame")
+    stop, first = _meta(root, "stop_frame"), len(found.rows)
     for track in root.iterfind("track"):
         label = track.get("label", "")
         for frame, box in _interpolated(_key_boxes(track), stop):
+            if len(found.rows) - first > _MAX_INTERPOLATED:
+                raise ValueError(
+                    f"its tracks have more than {_MAX_INTERPOLATED} boxes with those between the "
+                    "drawn ones: is stop_frame right? Else divide the video"
+                )
             found.add(BoxRow(video, frame, math.nan, box, 1.0, label, size))
 
 

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache, cached_property
@@ -39,6 +40,7 @@ Floats32 = npt.NDArray[np.float32]
 
 FORMAT = "objectstates few-shot detector"
 FORMAT_VERSION = 2
+MAX_SHAPES, MAX_SIDE = 1000, 10_000  # of a file; detectors that are trained have far fewer
 
 CELL = FINE_STRIDES[0]  # pixels of the resized image along the side of a cell
 
@@ -187,7 +189,10 @@ def load(path: str | Path, threshold: float = DETECTION_THRESHOLD) -> FewShotDet
         raise DetectorError(f"{path} does not exist: train a detector, or check the path") from None
     except OSError as problem:
         raise DetectorError(f"{path} cannot be read: {problem.strerror or problem}") from problem
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+    except (
+        ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError,
+        NotImplementedError, RecursionError, zipfile.BadZipFile, zlib.error,
+    ) as error:  # fmt: skip
         raise DetectorError(
             f"{path} is not a few-shot detector, or is damaged ({error}): train it again"
         ) from error
@@ -299,6 +304,10 @@ def _packed(detector: FewShotDetector) -> bytes:
     return out.getvalue()
 
 
+def _is_finite(values: Floats) -> bool:
+    return bool(np.isfinite(values).all())
+
+
 def _unpacked(
     path: Path, header: dict[str, Any], content: dict[str, Any], threshold: float
 ) -> FewShotDetector:
@@ -314,7 +323,13 @@ def _unpacked(
     expected = [(len(shapes), 2), (GRID**2, channels), (GRID**2 * channels, 4), (4,)]
     if [a.shape for a in (shapes, weights, moves, offset)] != expected or len(shapes) == 0:
         raise ValueError("arrays do not fit together")
+    if len(shapes) > MAX_SHAPES or not all(map(_is_finite, (shapes, weights, moves, offset))):
+        raise ValueError(f"numbers are not finite, or there are more than {MAX_SHAPES} shapes")
+    if not (shapes > 0).all() or not 0 < int(header["side"]) <= MAX_SIDE:
+        raise ValueError(f"sides are not above 0, or side is above {MAX_SIDE}")
     slope, contrast, shift = map(float, header["calibration"])
+    if not _is_finite(np.array([slope, contrast, shift, float(header["bias"])])):
+        raise ValueError("numbers are not finite")
     return FewShotDetector(
         object=str(header["object"]),
         side=int(header["side"]),

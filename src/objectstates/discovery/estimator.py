@@ -540,7 +540,7 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
             settings = {**result.settings, "optional": tuple(result.settings.get("optional", ()))}
             model = cls(**settings)
             check_settings(model.get_params())
-        except (TypeError, SettingError) as problem:
+        except (TypeError, ValueError, AttributeError, SettingError) as problem:
             raise ResultError(f"{path}: its settings cannot be restored: {problem}") from None
         sought = {"state", "action"} if model.target == "joint" else {model.target}
         if set(result.classifiers) != sought:

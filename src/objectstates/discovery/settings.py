@@ -20,6 +20,8 @@ from objectstates.base.choices import (
 from objectstates.base.errors import SettingError
 from objectstates.data.clips import MAX_STATES
 
+MOST = 2**32  # of whole numbers: seeds of all libraries are below it
+
 
 class Rule(NamedTuple):
     """Which values a parameter may have: "must be ...", and whether one does."""
@@ -40,10 +42,8 @@ def _positive() -> Rule:
 
 def _whole(least: int, *, optional: bool = False) -> Rule:
     return Rule(
-        f"a whole number of at least {least}",
-        lambda value: (
-            (optional and value is None) or least <= _as_float(value, Integral) < math.inf
-        ),
+        f"a whole number of at least {least} and below 2^32",
+        lambda value: (optional and value is None) or least <= _as_float(value, Integral) < MOST,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from objectstates.base import geometry
 from objectstates.base.errors import ExportError, VideoError
+from objectstates.base.file_names import existing_path
 from objectstates.data.clips import Box
 from objectstates.data.corpus import Array
 from objectstates.data.label_names import LabelNames
@@ -160,9 +161,9 @@ def readable_videos(source: ExportSource, problems: list[str]) -> Iterator[Reada
 def _find(video: str, folder: Path | None) -> Path:
     """The recorded path if it exists, else that path or the file's name in ``folder``."""
     recorded = Path(video)
-    if folder is not None and not recorded.exists():
+    if folder is not None and not existing_path(recorded).exists():
         relative = recorded.relative_to(recorded.anchor)
         for candidate in (folder / relative, folder / PurePath(video).name):
-            if candidate.exists():
+            if existing_path(candidate).exists():
                 return candidate
     return recorded

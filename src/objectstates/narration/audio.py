@@ -13,6 +13,7 @@ from av.audio.frame import AudioFrame
 from av.container import InputContainer
 
 from objectstates.base.errors import NarrationError
+from objectstates.base.file_names import existing_path
 from objectstates.video.source import as_video_error
 
 RATE = 16_000
@@ -42,7 +43,7 @@ def read_audio(path: str | Path, problems: list[str] | None = None) -> Iterator[
     problems : receives a message if damaged packets are skipped.
     """
     place = Path(path)
-    with as_video_error(place), av.open(str(place)) as container:
+    with as_video_error(place), av.open(str(existing_path(place))) as container:
         if not container.streams.audio:
             raise NarrationError(f"{place}: this video has no audio stream")
         yield from _segments(_decoded(container, place, problems))

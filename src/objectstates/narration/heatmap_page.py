@@ -112,7 +112,7 @@ def make_card(rank: int, clip: Retrieved, word_shades: list[int], page: Path) ->
     link = ""
     if narration.video is not None:
         place = os.path.relpath(os.path.abspath(narration.video), os.path.abspath(page.parent))
-        link = quote(Path(place).as_posix())
+        link = quote(os.fsencode(Path(place).as_posix()))
         if ":" in link.split("/")[0]:  # else parsed as a URL scheme
             link = f"./{link}"
     lines = list(_lines(clip, word_shades, first, last))

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from objectstates.base.csv_cells import escaped
 from objectstates.base.errors import NarrationError, SettingError
+from objectstates.base.file_names import printable_name
 from objectstates.base.storage import write_atomically
 from objectstates.narration.subtitles import NarrationReader
 from objectstates.narration.transcript import Narration
@@ -240,7 +241,7 @@ def write_clips(path: Path, clips: Sequence[Retrieved]) -> None:
     folder = os.path.abspath(path.parent)
     for clip in clips:
         video, name = clip.narration.video, clip.narration.name
-        place = os.path.relpath(os.path.abspath(video), folder) if video else name
+        place = printable_name(os.path.relpath(os.path.abspath(video), folder)) if video else name
         ids = (name if n == 1 else f"{name}-{n}" for n in count(1))
         unique = next(candidate for candidate in ids if candidate not in taken)
         taken.add(unique)

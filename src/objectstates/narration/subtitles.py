@@ -21,6 +21,7 @@ from pathlib import Path
 import pysubs2
 
 from objectstates.base.errors import NarrationError
+from objectstates.base.file_names import printable_name
 from objectstates.base.storage import write_atomically
 from objectstates.narration.transcript import (
     Cue,
@@ -37,6 +38,7 @@ SUFFIXES = (".ass", ".json", ".json3", ".srt", ".ssa", ".ttml", ".txt", ".vtt")
 _SECONDS_PER_WORD = 0.6  # at most, if only the start is known; speech has two to three a second
 _SCROLL_GAP = 0.25  # seconds between two cues up to which the second may be the first, scrolled
 _LONGEST = 1e6  # seconds (11 days); later times are errors
+_SCROLLED = 200  # words, more than fit on a screen: repetition of more is not looked for
 
 _STAMP = re.compile(r"(?:(\d{1,4}):)?(\d{1,3}):(\d{2}(?:[.,]\d{1,6})?)")
 _INLINE_TIME = re.compile(r"<(?:(\d{1,4}):)?(\d{1,3}):(\d{2}(?:\.\d{1,6})?)>")
@@ -67,7 +69,7 @@ def read_narration(path: str | Path) -> Narration:
     )
     if not words:
         raise NarrationError(f"{place}: no words in it; is this the right file?")
-    return Narration(place.stem, words, times)
+    return Narration(printable_name(place.stem), words, times)
 
 
 def find_narrations(paths: Iterable[str | Path]) -> list[Path]:
@@ -103,8 +105,8 @@ class NarrationReader:
         names = video_names(path)
         found = [here[name] for here in places for name in names if name in here]
         if found:
-            return replace(narration, name=found[0].stem, video=found[0])
-        return replace(narration, name=names[-1])
+            return replace(narration, name=printable_name(found[0].stem), video=found[0])
+        return replace(narration, name=printable_name(names[-1]))
 
 
 def video_names(path: Path) -> list[str]:
@@ -301,7 +303,7 @@ def _repeated(shown: list[str], words: list[str], lines: list[int]) -> int:
 
     One or two words may really be said twice; three words, a line or the whole cue are repetition.
     """
-    for count in range(min(len(shown), len(words)), 0, -1):
+    for count in range(min(len(shown), len(words), _SCROLLED), 0, -1):
         if shown[-count:] == words[:count]:
             whole_lines = any(sum(lines[: k + 1]) == count for k in range(len(lines)))
             if count >= 3 or count == len(shown) or (whole_lines and len(lines) > 1):

@@ -66,6 +66,8 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
             table = file.read(columns)
     except (OSError, KeyError, pa.ArrowException) as problem:
         raise DatasetError(f"{path} cannot be read ({problem}): copy the dataset again") from None
+    if len(set(table.column_names)) < len(table.column_names):
+        raise DatasetError(f"{path} has two columns of one name: copy the dataset again")
     for name in columns or ():
         if name not in table.column_names:
             raise DatasetError(f"{path} has no column {name}: copy the dataset again")

@@ -67,7 +67,7 @@ def read_signals(episode: RecordedEpisode, keys: tuple[str, ...]) -> EpisodeSign
             raise DatasetError(f"{place}: there are no rows of this episode")
         times = np.asarray(mine["timestamp"].to_numpy(), np.float64)
         values = np.concatenate([_matrix(mine[key], place) for key in keys], axis=1)
-    except (ValueError, TypeError, pa.ArrowException) as problem:
+    except (ValueError, TypeError, AttributeError, pa.ArrowException) as problem:
         raise DatasetError(f"{place}: {', '.join(keys)} are no numbers ({problem})") from None
     if not (np.isfinite(values).all() and np.isfinite(times).all()):
         raise DatasetError(f"{place}: {', '.join(keys)} have values that are not finite")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from objectstates.base.csv_cells import restored
 from objectstates.base.errors import VideoError
+from objectstates.base.file_names import existing_path, printable_name
 from objectstates.data.clips import EpisodeSpan
 from objectstates.video.image_folder import image_series
 from objectstates.video.source import IMAGE_SUFFIXES, VIDEO_SUFFIXES, as_video_error
@@ -90,17 +91,7 @@ def find_clips(paths: Iterable[str | Path] = (), csv: str | Path | None = None) 
                 spans.append(ClipSpan("", video))
     if csv is not None:
         spans += _listed_clips(Path(csv))
-    for span in spans:
-        _check_text(span.video)
     return _with_unique_ids(spans)
-
-
-def _check_text(video: Path) -> None:
-    """Raise for a name that is no text: it could be neither shown nor written to a file."""
-    try:
-        str(video).encode()
-    except UnicodeEncodeError:
-        raise VideoError(f"{str(video)!r}: this name is not in UTF-8; rename it") from None
 
 
 def _find_videos(path: Path) -> list[Path]:
@@ -186,7 +177,7 @@ def _listed_clip(folder: Path, header: list[str], cells: list[str]) -> ClipSpan:
     start, end = _time(row, "start"), _time(row, "end")
     if end is not None and (start or 0.0) >= end:
         raise ValueError(f"the span from {start or 0:g} to {end:g} s is empty")
-    return ClipSpan(row["id"], folder / row["video"], start, end)
+    return ClipSpan(row["id"], existing_path(folder / row["video"]), start, end)
 
 
 def _time(row: dict[str, str], column: str) -> float | None:
@@ -215,7 +206,8 @@ def _with_unique_ids(spans: list[ClipSpan]) -> list[ClipSpan]:
         name = span.id or _name(span.video)
         if not span.id:
             if len(videos[name]) > 1:
-                name = f"{Path(os.path.abspath(span.video)).parent.name}_{name}"
+                folder = Path(os.path.abspath(span.video)).parent.name
+                name = f"{printable_name(folder)}_{name}"
             candidates = chain([name], (f"{name}-{n}" for n in count(2)))
             name = next(id for id in candidates if id not in taken)
             taken.add(name)
@@ -225,4 +217,4 @@ def _with_unique_ids(spans: list[ClipSpan]) -> list[ClipSpan]:
 
 def _name(video: Path) -> str:
     path = Path(os.path.abspath(video))
-    return path.name if os.path.isdir(path) else path.stem
+    return printable_name(path.name if os.path.isdir(path) else path.stem)

@@ -12,7 +12,16 @@ import cv2
 import numpy as np
 
 from objectstates.base.errors import VideoError
-from objectstates.video.source import IMAGE_SUFFIXES, Image, VideoInfo, as_video_error
+from objectstates.base.file_names import existing_path, printable_name
+from objectstates.video.source import (
+    IMAGE_SUFFIXES,
+    Image,
+    VideoInfo,
+    as_video_error,
+    check_gaps,
+)
+
+_MOST_DIGITS = 300  # of an image's number: more are no float
 
 
 class ImageFolder:
@@ -20,14 +29,18 @@ class ImageFolder:
 
     def __init__(self, folder: Path, fps: float) -> None:
         with as_video_error(folder):
-            series = image_series(os.listdir(folder))
+            series = image_series(os.listdir(existing_path(folder)))
         if not series:
             raise VideoError(
                 f"{folder}: this folder is not one video; it must contain one series of images "
                 "numbered like 000001.jpg, each number once"
             )
-        self._folder = folder
+        self._folder = existing_path(folder)
+        if len(str(series[-1][0])) > _MOST_DIGITS:
+            raise VideoError(f"{folder}: the image {series[-1][1][:60]} has too large a number")
         self._images = [((number - series[0][0]) / fps, name) for number, name in series]
+        for index, (time, name) in enumerate(self._images):
+            check_gaps(folder / name, 0.0, time, index)
         self._unreadable: list[str] = []
         self._resized: list[str] = []
         first = self._load(series[0][1])
@@ -70,7 +83,7 @@ class ImageFolder:
             ("images resized to the size of the first", self._resized),
         ):
             if names:
-                found.append(f"{len(names)} {what}, beginning with {names[0]}")
+                found.append(f"{len(names)} {what}, beginning with {printable_name(names[0])}")
         return found
 
     def close(self) -> None:

@@ -19,8 +19,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from objectstates.base.errors import SettingError, VideoError
+from objectstates.base.file_names import existing_path
 from objectstates.video.image_folder import ImageFolder, image_series
-from objectstates.video.source import VIDEO_SUFFIXES, Image, VideoInfo, as_video_error
+from objectstates.video.source import (
+    VIDEO_SUFFIXES,
+    Image,
+    VideoInfo,
+    as_video_error,
+    check_gaps,
+)
 from objectstates.video.video_file import VideoFile
 
 __all__ = [
@@ -92,7 +99,8 @@ def read_frames(
     span = 0.0 if start is None else float(start), math.inf if end is None else float(end)
     _require(span[0] < span[1], f"`start`={start} must be before `end`={end}")
     path = Path(source)
-    opened = ImageFolder(path, image_fps) if os.path.isdir(path) else VideoFile(path, threads)
+    is_folder = os.path.isdir(existing_path(path))
+    opened = ImageFolder(path, image_fps) if is_folder else VideoFile(path, threads)
     return Reading(opened, span, fps, max_side, origin)
 
 
@@ -129,7 +137,7 @@ class Reading:
         scale = width / size[0], height / size[1]
         empty = True
         with as_video_error(self.info.path):
-            timed = _through(self._source.timed(start), end)
+            timed = _through(self._in_time(self._source.timed(start)), end)
             if self._origin is not None:
                 timed = (frame for frame in timed if start <= frame[0] < end)
             for time, content in _sample(timed, fps, self._origin or 0.0) if fps else timed:
@@ -143,6 +151,14 @@ class Reading:
                 f"{self.info.path}: no frame from {start:g} to {end:g} s; "
                 f"the video lasts {self.info.duration:.2f} s, correct the span"
             )
+
+    def _in_time(self, frames: Iterable[Timed]) -> Iterator[Timed]:
+        """The same frames; raise for times that no recording has."""
+        first = 0.0
+        for index, frame in enumerate(frames):
+            first = frame[0] if index == 0 else first
+            check_gaps(self.info.path, first, frame[0], index)
+            yield frame
 
     def __iter__(self) -> Iterator[Frame]:
         return self

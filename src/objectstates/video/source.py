@@ -40,6 +40,22 @@ class VideoInfo:
     rotation: int = 0
 
 
+LONGEST_GAP, SPARSEST = 3600.0, 10.0
+"""Seconds: the frames of a video may be this far apart in all, and on average besides.
+
+Chunks cover all of a video's time, so a few frames with times far apart would fill any memory.
+"""
+
+
+def check_gaps(path: Path, first: float, time: float, index: int) -> None:
+    """Raise if the frame of this index, counted from the one at ``first``, comes too late."""
+    if time - first > LONGEST_GAP + SPARSEST * index:
+        raise VideoError(
+            f"{path}: frame {index} comes {time - first:.6g} s after the first: frames are farther "
+            f"apart than {SPARSEST:g} s on average; write the video again with right times"
+        )
+
+
 _REASONS = (
     (FileNotFoundError, "this does not exist; check the path"),
     (PermissionError, "permission denied; make it readable for you"),

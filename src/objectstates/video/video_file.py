@@ -22,6 +22,7 @@ from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
 
 from objectstates.base.errors import VideoError
+from objectstates.base.file_names import existing_path
 from objectstates.video.source import Image, VideoInfo, as_video_error
 
 
@@ -53,8 +54,9 @@ class VideoFile:
             self._open()
 
     def _open(self) -> None:
-        _refuse_pipe(self._path)
-        with self._path.open("rb") as file:  # raises the system's own error
+        path = existing_path(self._path)
+        _refuse_pipe(path)
+        with path.open("rb") as file:  # raises the system's own error
             self._require(file.read(1), "the file is empty; copy or download it again")
         self._container = open_container(self._path)
         kind = self._container.format.name
@@ -300,7 +302,7 @@ def open_container(path: Path) -> InputContainer:
     # "file:" keeps a colon in a name from being parsed as a protocol; the whitelist keeps playlists
     # off the network. Titles of old files are in any encoding.
     options = {"protocol_whitelist": "file"}
-    return av.open(f"file:{path}", "r", options=options, metadata_errors="replace")
+    return av.open(f"file:{existing_path(path)}", "r", options=options, metadata_errors="replace")
 
 
 def _display_matrix(frame: av.VideoFrame) -> tuple[int, int, int, int]:

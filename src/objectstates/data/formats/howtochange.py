@@ -13,6 +13,8 @@ import numpy as np
 from objectstates.base.errors import TruthError
 from objectstates.data.truth import VideoSeconds
 
+_LONGEST = 1e6  # seconds of a clip (11 days)
+
 Intervals = tuple[tuple[float, float], ...]
 
 _COLUMNS = {
@@ -65,13 +67,16 @@ def read_howtochange(path: str | Path) -> list[HowToChangeClip]:
 
 def _clip(path: Path, line: int, row: dict[str, str]) -> HowToChangeClip:
     try:
+        duration = float(row["duration"])
+        if not 0 <= duration <= _LONGEST:
+            raise ValueError(f"the duration {duration:g} s is not from 0 to {_LONGEST:g}")
         return HowToChangeClip(
             name=row["video_name"],
             video=row["video_id"],
             category=row["osc"],
             novel={"True": True, "False": False}[row["is_novel_osc"]],
             start=float(row["start_time"]),
-            duration=float(row["duration"]),
+            duration=duration,
             first_state=_intervals(row["initial_state"]),
             action=_intervals(row["transitioning_state"]),
             second_state=_intervals(row["end_state"]),

@@ -17,6 +17,7 @@ import numpy as np
 
 from objectstates.app.workspace import Workspace
 from objectstates.base.errors import CorrectionError, ResultError, WorkspaceError
+from objectstates.base.file_names import existing_path
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import by_clip, rows_of
 from objectstates.data.label_names import LabelNames
@@ -164,9 +165,9 @@ class ReviewSession:
         video = None if number is None else self._corpus.videos[number]
         if not video:
             return None
-        recorded = Path(video)
+        recorded = existing_path(video)
         if self._videos is not None and not recorded.exists():
-            recorded = self._videos / PurePath(video).name
+            recorded = existing_path(self._videos / PurePath(video).name)
         return recorded.resolve()
 
     def _video_problem(self, clip: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from objectstates.base.errors import VideoError
+from objectstates.base.file_names import printable_name
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
@@ -51,7 +52,7 @@ class Shelf:
             described.append(
                 {
                     "id": clip.id,
-                    "name": clip.video.name,
+                    "name": printable_name(clip.video.name),
                     "own": clip.video.parent == own,
                     "seconds": facts.seconds if facts else None,
                     "error": facts.error if facts else "",
