@@ -12,13 +12,14 @@ import pytest
 import objectstates
 from objectstates import Corpus, Result
 from objectstates.app.discover import Monitor
-from objectstates.base.errors import CorrectionError, SettingError, VideoError
+from objectstates.base.errors import CorrectionError, MissingExtraError, SettingError, VideoError
 from objectstates.data.corrections import (
     Correction,
     UnusedCorrectionWarning,
     read_corrections,
     write_corrections,
 )
+from tests.detect import torchvision_here
 
 CLIPS = Path(str(files("objectstates"))) / "demo" / "drawer"
 VIDEOS = sorted(CLIPS.glob("*.mp4"))[:3]
@@ -115,6 +116,7 @@ def test_a_single_video_a_folder_and_a_list_can_be_named(discover, tmp_path):
     [
         ({"nuu": 1.0}, SettingError, "no setting `nuu`: did you mean `nu`"),
         ({"mu": 0.0}, SettingError, "mu"),
+        ({"paper": True, "mu": 0.0}, SettingError, "mu"),
         ({"object_name": "drawer"}, SettingError, "no setting `object_name`: use `object`"),
         ({"engine": "cluster"}, SettingError, "`engine` must be one of"),
         ({"tracklet_seconds": 0.0}, SettingError, "tracklet_seconds"),
@@ -131,6 +133,12 @@ def test_mistakes_are_found_before_any_video_is_read(discover, tmp_path, setting
     with pytest.raises(error, match=message):
         discover(out=tmp_path / "out", **settings)
     assert not list(tmp_path.iterdir())
+
+
+@torchvision_here.missing
+def test_the_papers_settings_need_the_papers_networks(discover, tmp_path):
+    with pytest.raises(MissingExtraError, match=r"backbone resnet50 .*objectstates\[torch\]"):
+        discover(out=tmp_path / "out", paper=True)
 
 
 def test_corrections_of_clips_that_are_gone_are_kept_and_not_used(discover, tmp_path):

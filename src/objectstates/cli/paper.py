@@ -86,6 +86,8 @@ def _same(value: object, wanted: object) -> bool:
 
 def _meant(name: str, params: Mapping[str, Any], wanted: object) -> str:
     """The paper's value, and in words what a backbone is."""
+    if name == "chunks":
+        return "bags of words"
     if name not in ("appearance", "conv_words"):
         return str(wanted)
     given = str(params[name])

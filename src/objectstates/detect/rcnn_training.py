@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import LabelError, SettingError
-from objectstates.base.torch_utils import cpu_threads, needs_extra, torch_device
+from objectstates.base.torch_utils import needs_extra, torch_device
 from objectstates.detect.labels import Labels
 from objectstates.detect.rcnn import OBJECT, RcnnBackbone, RcnnModel, build, load_weights
 from objectstates.video.reader import Image
@@ -32,7 +32,9 @@ Progress = Callable[[int, int, float], None]
 
 MIN_IMAGES = 4  # labelled images with a box
 STEPS = {"random": 3000, "": 1000}  # from random weights, and from others
-FIRST_LAYERS = ("backbone.body.conv1", "backbone.body.bn1", "backbone.body.layer1")
+FIRST_LAYERS = tuple(
+    f"backbone.body.{layer}." for layer in ("conv1", "bn1", "layer1", "0", "1")
+)  # of ResNet-50, and of MobileNet
 FILL = 114  # grey beside a shifted image
 LEAST_LEFT = 0.3  # share of a box that must remain in a shifted image
 
@@ -145,33 +147,30 @@ def _fit(
 
     fine_tuned = weights != "random"
     steps = recipe.steps or STEPS["" if fine_tuned else "random"]
-    learned = [
-        value
-        for name, value in network.named_parameters()
-        if not (fine_tuned and name.startswith(FIRST_LAYERS))
-    ]
+    for name, value in network.named_parameters():
+        value.requires_grad_(not (fine_tuned and name.startswith(FIRST_LAYERS)))
+    learned = [value for value in network.parameters() if value.requires_grad]
     optimiser = torch.optim.AdamW(learned, lr=recipe.rate, weight_decay=recipe.decay)
     rng = np.random.default_rng(seed)
     begun = time.monotonic()
     network.train()
     if fine_tuned:
         _keep_statistics(network)
-    with cpu_threads(torch.get_num_threads()):
-        for step, batch in enumerate(_batches(examples, recipe.batch, rng)):
-            part = step / steps
-            if recipe.seconds is not None:
-                part = max(part, (time.monotonic() - begun) / recipe.seconds)
-            if part >= 1:
-                break
-            for group in optimiser.param_groups:
-                group["lr"] = recipe.rate * rate_at(part, recipe.warmup)
-            loss = _step(network, [_augmented(e, recipe, rng) for e in batch], where)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(learned, recipe.clip)
-            optimiser.step()
-            if progress is not None:
-                progress(step + 1, steps, float(loss.detach()))
+    for step, batch in enumerate(_batches(examples, recipe.batch, rng)):
+        part = step / steps
+        if recipe.seconds is not None:
+            part = max(part, (time.monotonic() - begun) / recipe.seconds)
+        if part >= 1:
+            break
+        for group in optimiser.param_groups:
+            group["lr"] = recipe.rate * rate_at(part, recipe.warmup)
+        loss = _step(network, [_augmented(e, recipe, rng) for e in batch], where)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(learned, recipe.clip)
+        optimiser.step()
+        if progress is not None:
+            progress(step + 1, steps, float(loss.detach()))
 
 
 def rate_at(part: float, warmup: float) -> float:
