@@ -18,6 +18,7 @@ from objectstates import Corpus, JointDiscovery
 from objectstates.base.cache import ArrayCache
 from objectstates.base.errors import MemoryLackError, SettingError, StorageError, VideoError
 from objectstates.data.corpus_io import ARTEFACT
+from objectstates.ingest import observe as observation
 from objectstates.ingest import pipeline
 from objectstates.ingest.pipeline import IngestSettings, ingest, ingest_to, settings_of
 from objectstates.video.clip_list import find_clips
@@ -235,7 +236,7 @@ def full(monkeypatch):
     return fill
 
 
-@pytest.mark.parametrize("after", [0, 1, 2])
+@pytest.mark.parametrize("after", [0, 3])
 def test_a_full_cache_loses_no_clip(ingested, folder, tmp_path, full, after):
     full(tmp_path / "cache", after=after)
     out, clips = tmp_path / "corpus", videos_of(folder)
@@ -260,15 +261,14 @@ def test_full_disks_end_the_run_and_cost_no_earlier_corpus(ingested, folder, tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "corpus"]
 
 
-@pytest.mark.parametrize("problem", [MemoryError("3 GiB"), OSError(24, "Too many open files")])
-def test_a_clip_without_memory_is_no_bad_clip(ingested, folder, tmp_path, monkeypatch, problem):
+def test_a_clip_without_memory_is_no_bad_clip(ingested, folder, tmp_path, monkeypatch):
     out = tmp_path / "corpus"
     ingested[0].save(out)
-    earlier, original = files(out), pipeline.observe
+    earlier, original = files(out), observation.observe
 
     def observe(clip, *rest, **options):
         if clip.id == ingested[0].clip_ids[1]:
-            raise problem
+            raise MemoryError("3 GiB")
         return original(clip, *rest, **options)
 
     monkeypatch.setattr(pipeline, "observe", observe)
