@@ -75,6 +75,7 @@ def reproduce(
     print(printable(f"wrote {names} to {out}"))
 
 
+# long: half of it declares the options
 def benchmark(
     data: Annotated[
         Path,
