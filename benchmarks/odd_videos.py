@@ -180,14 +180,19 @@ def outcome(command: list[str], frames: Callable[[str], str], cwd: Path | None =
         return f"**traceback**: {done.stderr.strip().splitlines()[-1][:90]}"
     said = [line for line in done.stderr.splitlines() if line.strip() and "Progress:" not in line]
     if done.returncode:
-        return f"refused in {len(said)} line{'' if len(said) == 1 else 's'}"
+        return f"refused in {_count(len(said), 'line')}"
     read = frames(done.stdout + done.stderr)
-    return f"{read} frames" + (f", {len(said)} warnings" if said else "")
+    return _count(read, "frame") + (f", {_count(len(said), 'line')} of warnings" if said else "")
+
+
+def _count(number: int | str, thing: str) -> str:
+    return f"{number} {thing}{'' if str(number) == '1' else 's'}"
 
 
 def by_us(path: Path, folder: Path) -> str:
     out = folder / "corpus"
-    words = ["-m", "objectstates", "ingest", str(path), "--out", str(out), "--no-cache", "--json"]
+    words = ["-m", "objectstates", "ingest", str(path), "--out", str(out), "--no-cache", "--json",
+             "--quiet"]  # fmt: skip
 
     def frames(text: str) -> str:
         return str(json.loads(text[text.index("{") : text.rindex("}") + 1])["frames"])
