@@ -109,7 +109,13 @@ def two_sizes(path: Path) -> None:
     """A transport stream whose frames change their size in the middle."""
     parts = []
     for number, size in enumerate(((WIDTH, HEIGHT), (2 * WIDTH, 2 * HEIGHT))):
-        piece = write(path.with_name(f"part{number}.ts"), format="mpegts", size=size)
+        begun = number * COUNT / FPS
+        piece = write(
+            path.with_name(f"part{number}.ts"),
+            format="mpegts",
+            size=size,
+            times=lambda i, begun=begun: begun + i / FPS,  # type: ignore[misc]
+        )
         parts.append(piece.read_bytes())
         piece.unlink()
     path.write_bytes(b"".join(parts))
@@ -211,7 +217,7 @@ def by_ffmpeg(program: str, path: Path) -> str:
 def by_scenedetect(program: str, path: Path) -> str:
     return outcome(
         [program, "-i", str(path), "detect-content"],
-        lambda text: (re.findall(r"Processed (\d+) frames", text) or ["?"])[-1],
+        lambda text: (re.findall(r"Processed (\d+) frames", text) or ["0"])[-1],
         cwd=path.parent,
     )
 
