@@ -109,7 +109,13 @@ def two_sizes(path: Path) -> None:
     """A transport stream whose frames change their size in the middle."""
     parts = []
     for number, size in enumerate(((WIDTH, HEIGHT), (2 * WIDTH, 2 * HEIGHT))):
-        piece = write(path.with_name(f"part{number}.ts"), format="mpegts", size=size)
+        begun = number * COUNT / FPS
+        piece = write(
+            path.with_name(f"part{number}.ts"),
+            format="mpegts",
+            size=size,
+            times=lambda i, begun=begun: begun + i / FPS,  # type: ignore[misc]
+        )
         parts.append(piece.read_bytes())
         piece.unlink()
     path.write_bytes(b"".join(parts))
@@ -180,14 +186,19 @@ def outcome(command: list[str], frames: Callable[[str], str], cwd: Path | None =
         return f"**traceback**: {done.stderr.strip().splitlines()[-1][:90]}"
     said = [line for line in done.stderr.splitlines() if line.strip() and "Progress:" not in line]
     if done.returncode:
-        return f"refused in {len(said)} line{'' if len(said) == 1 else 's'}"
+        return f"refused in {_count(len(said), 'line')}"
     read = frames(done.stdout + done.stderr)
-    return f"{read} frames" + (f", {len(said)} warnings" if said else "")
+    return _count(read, "frame") + (f", {_count(len(said), 'line')} of warnings" if said else "")
+
+
+def _count(number: int | str, thing: str) -> str:
+    return f"{number} {thing}{'' if str(number) == '1' else 's'}"
 
 
 def by_us(path: Path, folder: Path) -> str:
     out = folder / "corpus"
-    words = ["-m", "objectstates", "ingest", str(path), "--out", str(out), "--no-cache", "--json"]
+    words = ["-m", "objectstates", "ingest", str(path), "--out", str(out), "--no-cache", "--json",
+             "--quiet"]  # fmt: skip
 
     def frames(text: str) -> str:
         return str(json.loads(text[text.index("{") : text.rindex("}") + 1])["frames"])
@@ -206,7 +217,7 @@ def by_ffmpeg(program: str, path: Path) -> str:
 def by_scenedetect(program: str, path: Path) -> str:
     return outcome(
         [program, "-i", str(path), "detect-content"],
-        lambda text: (re.findall(r"Processed (\d+) frames", text) or ["?"])[-1],
+        lambda text: (re.findall(r"Processed (\d+) frames", text) or ["0"])[-1],
         cwd=path.parent,
     )
 

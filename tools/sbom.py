@@ -56,7 +56,7 @@ def needed(requirements: list[str]) -> dict[str, set[str]]:
 
 def licence(name: str) -> list[dict[str, Any]]:
     """The licence of a package, as CycloneDX has it."""
-    about = distribution(name).metadata
+    about: Any = distribution(name).metadata
     if name in DECLARED_ELSEWHERE:
         return [{"license": {"id": DECLARED_ELSEWHERE[name]}}]
     if expression := about.get("License-Expression"):

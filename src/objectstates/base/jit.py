@@ -25,6 +25,7 @@ from objectstates.base.cache import cache_folder
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 _REORDERED = {"reassoc", "contract", "nsz"}
+_CONFIG: Any = numba.config
 _PREFIX = "objectstates-kernels-"
 _UNUSED_DAYS = 30  # until the kernels of another state of the sources are deleted
 
@@ -56,14 +57,14 @@ def _jit(kernel: Kernel, **options: Any) -> Kernel:
     folder = _kernel_folder()
     if folder is None:  # compile in every run
         return cast(Kernel, numba.njit(nogil=True, **options)(kernel))
-    given = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)
+    given = _CONFIG.CACHE_DIR
+    _CONFIG.CACHE_DIR = str(folder)
     try:
         return cast(Kernel, numba.njit(cache=True, nogil=True, **options)(kernel))
     except RuntimeError:  # the folder has become unwritable
         return cast(Kernel, numba.njit(nogil=True, **options)(kernel))
     finally:
-        numba.config.CACHE_DIR = given
+        _CONFIG.CACHE_DIR = given
 
 
 @cache
@@ -75,8 +76,8 @@ def _kernel_folder() -> Path | None:
     """
     package = Path(__file__).parents[1]
     places = [package / "__pycache__", cache_folder() / "kernels"]
-    if numba.config.CACHE_DIR:
-        places.insert(0, Path(numba.config.CACHE_DIR))
+    if _CONFIG.CACHE_DIR:
+        places.insert(0, Path(_CONFIG.CACHE_DIR))
     name = _PREFIX + _source_digest(package)
     for place in places:
         folder = place / name
