@@ -29,6 +29,7 @@ from objectstates.cli import (
     studio,
 )
 from objectstates.cli.output import Command, complain
+from objectstates.cli.streams import make_streams_usable
 
 app = typer.Typer(
     help="Find when a manipulation happens and what the object looks like before and after it.",
@@ -62,6 +63,7 @@ app.add_typer(config.config_commands, name="config")
 
 def main() -> NoReturn:
     """Run the command line; an error of the user is one line on stderr and exit code 2."""
+    make_streams_usable()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
