@@ -8,7 +8,7 @@ from io import TextIOWrapper
 
 
 def make_streams_usable() -> None:
-    """Print to nowhere what has no stream, and as ``\\xe9`` what the terminal cannot show."""
+    r"""Print to nowhere what has no stream, and as ``\xe9`` what the terminal cannot show."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller, as `>&-` does
