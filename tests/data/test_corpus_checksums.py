@@ -1,4 +1,6 @@
 import json
+import re
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from objectstates.data.corpus import Corpus
 from objectstates.data.corpus_io import StoredFeatures
 from objectstates.data.result import Result
 from objectstates.data.synthetic import synthetic_corpus
+from tests.faults.samples import write_artefacts
 from tests.results import remove_checksums
 
 
@@ -24,17 +27,22 @@ def flip(path, at):
     path.write_bytes(content)
 
 
+def _same_json(found, original):
+    with suppress(ValueError):
+        return json.loads(found) == json.loads(original)
+    return False
+
+
 def test_a_flipped_bit_anywhere_is_refused(folder):
     for path in sorted(folder.iterdir()):
         original = path.read_bytes()
         for at in np.linspace(0, len(original) - 1, 12).astype(int).tolist():
             flip(path, at)
-            try:
-                Corpus.load(folder)
-            except CorpusError as problem:
-                assert str(folder) in str(problem)
-            else:  # spaces of JSON mean nothing
-                assert json.loads(path.read_bytes()) == json.loads(original)
+            if path.suffix == ".json" and _same_json(path.read_bytes(), original):
+                Corpus.load(folder)  # spaces mean nothing
+            else:
+                with pytest.raises(CorpusError, match=re.escape(str(folder))):
+                    Corpus.load(folder)
             path.write_bytes(original)
     assert len(Corpus.load(folder)) == 3
 
@@ -59,21 +67,20 @@ def test_a_corpus_without_checksums_is_read(folder):
     np.testing.assert_array_equal(found.tracklets.features, expected.tracklets.features)
 
 
+@pytest.mark.filterwarnings("ignore:.*cannot be labelled")
 def test_a_damaged_result_is_refused_and_an_older_one_read(tmp_path):
-    from objectstates import JointDiscovery
-
-    model = JointDiscovery(max_passes=3).fit(synthetic_corpus(4, state_size=8, action_size=8))
-    model.result_.save(tmp_path / "r")
+    write_artefacts(tmp_path)
+    folder = tmp_path / "result"
+    expected = Result.load(folder).clips
     for name in ("clips.parquet", "classifiers.npz", "actions.parquet"):
-        path = tmp_path / "r" / name
+        path = folder / name
         original = path.read_bytes()
         flip(path, len(original) // 2)
         with pytest.raises(ResultError, match=f"{name} is damaged"):
-            Result.load(tmp_path / "r")
+            Result.load(folder)
         path.write_bytes(original)
-    (tmp_path / "r" / "progress.npz").unlink(missing_ok=True)
-    header = tmp_path / "r" / "result.json"
+    header = folder / "result.json"
     header.write_text(header.read_text().replace('"passes": ', '"passes": 1'))
     with pytest.raises(ResultError, match=r"result\.json is damaged"):
-        Result.load(tmp_path / "r")
-    assert Result.load(remove_checksums(tmp_path / "r")).clips == model.result_.clips
+        Result.load(folder)
+    assert Result.load(remove_checksums(folder)).clips == expected
