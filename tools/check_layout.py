@@ -33,6 +33,7 @@ WITHOUT_MODULE = {
     "cli/test_narrated_videos.py": "all commands from raw videos with sound to a report",
     "discovery/test_reference.py": "comparison with answers of the authors' code",
     "docs/test_docs.py": "the pages of the documentation",
+    "faults/test_parsers.py": "mutated files for every parser of the package",
     "examples/test_quickstart.py": "examples/quickstart.ipynb",
     "report/test_browser.py": "the report in a browser",
     "solver/test_backends.py": "every backend against the dense reference",

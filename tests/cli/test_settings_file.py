@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from objectstates import JointDiscovery, Result
+from objectstates.base.errors import ConfigurationError
 from objectstates.cli.discover import discover
 from objectstates.cli.fit import fit
 from objectstates.cli.ingest import ingest
@@ -121,6 +122,20 @@ def test_mistakes_in_a_file_are_one_line(run, tmp_path, monkeypatch, text, messa
         assert message in err
         assert err.count("\n") == 1, err
         assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed = " + "[" * 20_000, "nested too deep"),
+        ("seed = " + "{a = " * 10_000, "nested too deep"),
+        ("# " + "x" * 70_000, "larger than 64 kB"),
+    ],
+)
+def test_hostile_settings_are_refused(tmp_path, text, message):
+    (tmp_path / "s.toml").write_text(text)
+    with pytest.raises(ConfigurationError, match=rf"s\.toml is {message}"):
+        read_configuration(tmp_path / "s.toml", "fit")
 
 
 def test_a_missing_file_names_the_remedy(run, tmp_path):

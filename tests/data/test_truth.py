@@ -216,6 +216,18 @@ def test_a_folder_of_clips(tmp_path):
     np.testing.assert_array_equal(truth.boxes, [[10, 10, 20, 20], [10, 5, 25, 20], [np.nan] * 4])
 
 
+@pytest.mark.parametrize("boxes", [True, False])
+def test_more_frames_than_any_film_has_are_no_trouble(tmp_path, boxes):
+    facts = simulated(tmp_path, n_frames=2**63)
+    if boxes:
+        with pytest.raises(TruthError, match=r"lid_000\.json is malformed"):
+            read_truth(tmp_path)
+        return
+    del facts["object"], facts["part"]
+    (tmp_path / "lid_000.json").write_text(json.dumps(facts))
+    assert len(read_truth(tmp_path)["lid_000"].times) == 0
+
+
 def filmed_chain(folder, *intervals, **changes):
     """A film of 40 frames, 10 a second, whose steps are fastest 0.4 s after they begin."""
     progress = np.zeros(40)

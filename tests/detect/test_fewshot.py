@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -160,6 +161,29 @@ def test_what_is_no_detector_is_refused(detector: FewShotDetector, tmp_path: Pat
     with path.open("wb") as file:
         np.savez(file, header=np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(DetectorError, match="train it again"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"shapes": np.full((200_000, 2), 9.0)},
+        {"shapes": np.zeros((2, 2))},
+        {"weights": np.nan},
+        {"moves": np.inf},
+    ],
+)
+def test_numbers_that_no_training_gives_are_refused(
+    detector: FewShotDetector, tmp_path: Path, spoilt: dict[str, Any]
+):
+    path = tmp_path / "model.npz"
+    detector.save(path)
+    with np.load(path) as arrays:
+        content = dict(arrays)
+    for name, value in spoilt.items():
+        content[name] = value if np.ndim(value) else content[name] * value
+    np.savez(path, **content)
+    with pytest.raises(DetectorError, match=r"model\.npz is not a few-shot detector"):
         load(path)
 
 

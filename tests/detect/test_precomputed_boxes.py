@@ -294,6 +294,20 @@ def test_the_last_cvat_box_stays_until_the_task_stops(tmp_path: Path) -> None:
         assert [f[0][0] if f else None for f in found] == expected
 
 
+def test_a_cvat_task_that_never_stops_is_refused(tmp_path: Path) -> None:
+    meta = "<source>clip.mp4</source><stop_frame>9999999</stop_frame>"
+    path = write(tmp_path / "any.xml", cvat(key(1, 0), meta=meta))
+    with pytest.raises(DetectorError, match=r"any\.xml: .*more than 1000000 boxes.*stop_frame"):
+        BoxesDetector(path)
+
+
+@pytest.mark.parametrize("number", ["inf", "nan", "1e400", str(10**400)])
+def test_mot_numbers_that_are_none_are_refused(tmp_path: Path, number: str) -> None:
+    path = write(tmp_path / "clip.csv", f"1,1,1,2,10,12,0.9,{number}\n{number},1,1,2,3,4,1,1\n")
+    with pytest.raises(DetectorError, match=r"clip\.csv: .*line [12] is not frame"):
+        BoxesDetector(path)
+
+
 def test_a_turned_cvat_box_becomes_its_hull(tmp_path: Path) -> None:
     text = cvat(key(0, 100, more="rotation='45'"))
     ((found,),) = boxes_at(BoxesDetector(write(tmp_path / "clip.xml", text)), [0])

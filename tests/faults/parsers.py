@@ -13,13 +13,14 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
 import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ from tests.faults.mutations import (
 
 SECONDS = 20  # a parser that takes longer hangs
 MEMORY = 2 << 30  # bytes beyond what the process has before the case
-BATCH = 100  # cases per forked process
+FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None  # in memory: every case writes a file
+BATCH = 500  # cases per forked process
 OUTCOMES = ("refused", "accepted", "wrong", "traceback", "crash", "hang")
 
 
@@ -302,11 +304,11 @@ def _parsers_of_binary() -> Iterator[Parser]:
     of_result = ("result/result.json", *(f"result/{name}.parquet" for name in own))
     of_result += ("result/classifiers.npz", "result/corpus/corpus.json")
     of_corpus, sealed = ("corpus/corpus.json", *tables), samples.write_artefacts
-    yield Parser("corpus", _unsealed, _read_corpus, of_corpus)
-    yield Parser("corpus with checksums", sealed, _read_corpus, of_corpus, 1, _corpus_content)
-    yield Parser("result", _unsealed, _read_result, of_result)
-    yield Parser("result with checksums", sealed, _read_result, of_result, 1, _result_content)
-    yield Parser("result.json", _unsealed, _read_result, ("result/result.json",), 1)
+    yield Parser("corpus", _unsealed, _read_corpus, of_corpus, 0.4)
+    yield Parser("corpus with checksums", sealed, _read_corpus, of_corpus, 0.4, _corpus_content)
+    yield Parser("result", _unsealed, _read_result, of_result, 0.3)
+    yield Parser("result with checksums", sealed, _read_result, of_result, 0.3, _result_content)
+    yield Parser("result.json", _unsealed, _read_result, ("result/result.json",), 0.4)
     yield Parser(
         "npz few-shot",
         lambda f: samples.write_fewshot(f / "d.npz"),
@@ -439,11 +441,29 @@ def _where(problem: BaseException) -> str:
 def run_parser(parser: Parser, cases: int, seed: int) -> Counts:
     """The outcomes of so many cases of one parser."""
     counts = Counts()
-    with tempfile.TemporaryDirectory(prefix="faults-") as place:
+    with tempfile.TemporaryDirectory(prefix="faults-", dir=FOLDER) as place:
+        _prepare(parser, Path(place) / "valid")
         done = 0
         while done < cases:
             done = _run_batch(parser, Path(place), seed, done, min(done + BATCH, cases), counts)
     return counts
+
+
+def _prepare(parser: Parser, folder: Path) -> None:
+    """Write the valid files, in a process of its own: the libraries start threads."""
+    folder.mkdir()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            warnings.simplefilter("ignore")
+            parser.prepare(folder)
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    if status:
+        raise RuntimeError(f"{parser.name}: the valid files cannot be written")
 
 
 def _run_batch(
@@ -451,7 +471,7 @@ def _run_batch(
 ) -> int:
     """Run some cases in a process of their own; the number of the case to go on with."""
     folder = place / str(first)
-    folder.mkdir()
+    shutil.copytree(place / "valid", folder)
     readable, writable = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -480,7 +500,6 @@ def _in_child(parser: Parser, folder: Path, seeds: Sequence[str], out: int) -> N
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         warnings.simplefilter("ignore")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries print what they think of a file
-        parser.prepare(folder)
         value = parser.read(folder)  # the valid files are accepted
         content = None if parser.sealed is None else parser.sealed(value)
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -495,15 +514,37 @@ def _in_child(parser: Parser, folder: Path, seeds: Sequence[str], out: int) -> N
         os._exit(code)
 
 
-def run(cases: int, seed: int, names: Sequence[str] = ()) -> dict[str, Counts]:
-    """The outcomes of all parsers, or of some, which share the cases."""
+def run(
+    cases: int, seed: int, names: Sequence[str] = (), out: Path | None = None
+) -> dict[str, Counts]:
+    """The outcomes of all parsers, or of some, which share the cases.
+
+    out : a file that gets the counts after each parser.
+    """
     parsers = [p for p in all_parsers() if not names or p.name in names]
     total = sum(parser.share for parser in parsers)
-    found = {}
+    found: dict[str, Counts] = {}
     for parser in parsers:
         found[parser.name] = run_parser(parser, max(1, round(cases * parser.share / total)), seed)
         print(_row(parser.name, found[parser.name]), flush=True)
+        if out is not None:
+            _write_counts(out, seed, found)
     return found
+
+
+def _write_counts(out: Path, seed: int, found: Mapping[str, Counts]) -> None:
+    rows = {
+        name: {
+            "cases": sum(counts.outcomes.values()),
+            **{each: counts.outcomes[each] for each in OUTCOMES},
+            "slowest_s": counts.slowest,
+            "failures": counts.failures,
+        }
+        for name, counts in found.items()
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    cases = sum(sum(counts.outcomes.values()) for counts in found.values())
+    out.write_text(json.dumps({"seed": seed, "cases": cases, "parsers": rows}, indent=1))
 
 
 def _row(name: str, counts: Counts) -> str:
@@ -519,23 +560,11 @@ def main() -> int:
     arguments.add_argument("--parser", action="append", default=[])
     options = arguments.parse_args()
     print(f"{'parser':24}" + "".join(f"{o:>10}" for o in ("cases", *OUTCOMES)) + f"{'slowest':>11}")
-    found = run(options.cases, options.seed, options.parser)
+    found = run(options.cases, options.seed, options.parser, options.out)
     whole = Counts(sum((c.outcomes for c in found.values()), Counter()))
     print(_row("all", whole))
     failures = [what for counts in found.values() for what in counts.failures]
     print("\n".join(failures))
-    if options.out is not None:
-        rows = {
-            name: {
-                "cases": sum(counts.outcomes.values()),
-                **{each: counts.outcomes[each] for each in OUTCOMES},
-                "slowest_s": counts.slowest,
-                "failures": counts.failures,
-            }
-            for name, counts in found.items()
-        }
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps({"seed": options.seed, "parsers": rows}, indent=1))
     return 1 if failures else 0
 
 

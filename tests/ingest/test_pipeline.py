@@ -384,6 +384,10 @@ def test_the_papers_words_are_learned_kept_and_reused(folder, tmp_path, monkeypa
     lengths = {"tracklet_seconds": 1.0, "chunk_seconds": 0.4}
     assert settings_of(model) == with_boxes(folder, chunks="paper", **lengths)
     assert [len(clip.chunks) for clip in model] == [15, 15], "the paper's, whatever the clips"
+    for name, value in (("seed", "x"), ("max_side", [3]), ("detector", 7), ("chunks", None)):
+        facts = {**model.info["ingest"], name: value}
+        with pytest.raises(SettingError, match=f"`like`: the corpus says that `{name}` is"):
+            settings_of(replace(model, info={**model.info, "ingest": facts}))
     new, _ = ingest(clips[1:], settings_of(model), like=model)
     rows = list(model.chunk_rows(1)), list(new.chunk_rows(0))  # the clip that both have
     np.testing.assert_array_equal(model.chunks.features[rows[0]], new.chunks.features[rows[1]])

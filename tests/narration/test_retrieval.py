@@ -1,4 +1,6 @@
 import csv
+import os
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -6,6 +8,7 @@ import pytest
 
 from objectstates.base.errors import NarrationError, SettingError
 from objectstates.narration import retrieval
+from objectstates.narration.heatmap_page import write_page
 from objectstates.narration.retrieval import Search, retrieve, retrieve_from_files, write_clips
 from objectstates.narration.sentences import load_action
 from objectstates.narration.subtitles import NarrationReader, find_narrations, write_webvtt
@@ -91,6 +94,20 @@ def test_a_list_of_clips_runs_no_formula_in_a_spreadsheet(svm, tmp_path):
     found = find_clips(csv=tmp_path / "clips.csv")
     assert sorted(span.id for span in found) == sorted(names)
     assert sorted(span.video.name for span in found) == sorted(names)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_a_name_that_is_no_text_is_listed_and_found_again(fridge_svm, tmp_path):
+    stem = os.fsdecode(b"caf\xe9")
+    (tmp_path / f"{stem}.mp4").touch()
+    (tmp_path / f"{stem}.srt").write_text("1\n00:00:01,000 --> 00:00:04,000\nopen the fridge\n")
+    files = [tmp_path / f"{stem}.srt"]
+    clips, problems = retrieve_from_files(files, Search(fridge_svm))
+    assert not problems
+    write_clips(tmp_path / "clips.csv", clips)
+    write_page(tmp_path / "page.html", clips, fridge_svm, "title")
+    (span,) = find_clips(csv=tmp_path / "clips.csv")
+    assert (span.id, span.video.resolve()) == ("caf%E9", tmp_path / f"{stem}.mp4")
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 import json
 import string
+import time
 
 import numpy as np
 import pytest
@@ -183,6 +184,15 @@ def test_a_narration_belongs_to_the_video_of_its_name(tmp_path):
     found = [reader.read(path) for path in paths]
     assert [n.name for n in found] == ["a", "b", "c"]
     assert [n.video for n in found] == [tmp_path / "a.mp4", tmp_path / "far" / "b.mkv", None]
+
+
+def test_cues_of_very_many_words_are_read_in_time(read):
+    words = "so we " * 100_000
+    first, second = "00:00:01,000 --> 00:00:04,000", "00:00:04,000 --> 00:00:09,000"
+    text = f"1\n{first}\n{words}\n\n2\n{second}\n{words}x\n"
+    began = time.monotonic()
+    assert len(read(text)) > 200_000
+    assert time.monotonic() - began < 20
 
 
 def test_folders_without_subtitles_and_missing_files_are_said(tmp_path):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import cv2
@@ -41,6 +43,19 @@ def test_a_gap_in_the_numbers_is_a_gap_in_time(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "gaps", [10, 11, 15])
     assert times_of(folder, image_fps=10) == [0, 0.1, 0.5]
     assert probe(folder, image_fps=10).duration == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("first", [1_690_000_000_000_000_000, 10**240])
+def test_images_named_by_nanoseconds_are_refused(tmp_path: Path, first: int) -> None:
+    folder = write_images(tmp_path / "ns", [first, first + 33_333_333], "%d.png")
+    with pytest.raises(VideoError, match=r"ns.*farther apart"):
+        probe(folder)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_a_folder_whose_name_is_no_text_is_read_by_its_printable_name(tmp_path: Path) -> None:
+    write_images(tmp_path / os.fsdecode(b"caf\xe9"), [1, 2], os.fsdecode(b"\xff%06d.png"))
+    assert len(times_of(tmp_path / "caf%E9")) == 2
 
 
 def test_bad_images_are_left_out_and_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
@@ -143,6 +144,21 @@ def test_a_closed_reading_has_no_frames_left(plain: Path) -> None:
     with read_frames(plain) as reading:
         next(reading)
     assert list(reading) == []
+
+
+def test_frames_far_apart_are_refused_and_slow_ones_read(tmp_path: Path) -> None:
+    slow, hostile = tmp_path / "slow.mkv", tmp_path / "hostile.mkv"
+    write_video(slow, gray(4), times=[0, 600, 1200, 1800])
+    assert len(list(read_frames(slow))) == 4
+    write_video(hostile, gray(4), times=[0, 1, 2, 100_000])
+    with pytest.raises(VideoError, match=r"hostile\.mkv: frame 3 comes 1e\+05 s after"):
+        list(read_frames(hostile))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_a_name_that_is_no_text_is_read_by_its_printable_name(tmp_path: Path, plain: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.mp4")).write_bytes(plain.read_bytes())
+    assert len(list(read_frames(tmp_path / "caf%E9.mp4"))) == len(list(read_frames(plain)))
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from objectstates.cli import (
     studio,
 )
 from objectstates.cli.output import add_command, complain
+from objectstates.cli.streams import make_streams_usable
 from objectstates.cli.verbosity import Quiet, Verbose, reset
 
 app = typer.Typer(
@@ -64,6 +65,7 @@ app.add_typer(config.config_commands, name="config")
 
 def main() -> NoReturn:
     """Run the command line; an error of the user is one line on stderr and exit code 2."""
+    make_streams_usable()
     reset()
     try:
         code = app(prog_name="objectstates", standalone_mode=False)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import uniform_filter1d
 
+from objectstates.base.errors import CorpusError
 from objectstates.features.chunks import chunk_averages
 from objectstates.robots.signals import EpisodeSignals
 
@@ -66,8 +67,11 @@ class SignalScale:
         """What `arrays` returned, or None if a corpus has none."""
         if "signal_low" not in arrays:
             return None
-        low, high, speed, gripper, centre, factor = (arrays[f"signal_{name}"] for name in _NAMES)
-        return cls(low, high, speed, gripper, centre, float(factor))
+        try:
+            low, high, speed, gripper, centre, factor = (arrays[f"signal_{n}"] for n in _NAMES)
+            return cls(low, high, speed, gripper, centre, float(factor))
+        except (KeyError, TypeError, ValueError) as problem:
+            raise CorpusError(f"the scale of the corpus's signals is damaged: {problem}") from None
 
 
 def learn_scale(

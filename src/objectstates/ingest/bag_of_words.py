@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from objectstates.base.cache import Entry
+from objectstates.base.errors import CorpusError
 from objectstates.base.row_table import GROUP, Rows
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import FeaturePieces
@@ -40,6 +41,10 @@ def learn_codebooks(stored: Sequence[StoredObservation], seed: int) -> dict[str,
 
 def codebooks_of(corpus: Corpus) -> dict[str, Codebook]:
     """The codebooks that a corpus was made with."""
+    for name in WORDS:
+        words = corpus.arrays.get(f"{name}_words")
+        if words is None or words.ndim != 2 or words.dtype.kind != "f":
+            raise CorpusError(f"`like`: the corpus has no codebook {name}: make it again")
     return {name: Codebook(corpus.arrays[f"{name}_words"]) for name in WORDS}
 
 

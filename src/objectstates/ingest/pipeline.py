@@ -351,7 +351,22 @@ def settings_of(corpus: Corpus) -> IngestSettings:
     facts = corpus.info.get("ingest")
     if not isinstance(facts, dict) or facts.get("version") != VERSION:
         raise SettingError("`like`: the corpus was not made by this version of ingest")
-    return IngestSettings(**{name: value for name, value in facts.items() if name in known})
+    given = {name: value for name, value in facts.items() if name in known}
+    for name, value in given.items():
+        if not _is_like(value, getattr(IngestSettings, name), name):
+            raise SettingError(f"`like`: the corpus says that `{name}` is {str(value)[:60]!r}")
+    return IngestSettings(**given)
+
+
+def _is_like(value: Any, usual: Any, name: str) -> bool:
+    """Whether the value of a setting is of the type of the usual one."""
+    if isinstance(usual, bool) or isinstance(value, bool):
+        return isinstance(usual, bool) and isinstance(value, bool)
+    if name in ("tracklet_seconds", "chunk_seconds"):
+        return isinstance(value, str | int | float)
+    if usual is None:
+        return value is None or isinstance(value, str)
+    return isinstance(value, int | float if isinstance(usual, float) else type(usual))
 
 
 class _Worker:

@@ -21,8 +21,6 @@ from objectstates.video.source import (
     check_gaps,
 )
 
-_MOST_DIGITS = 300  # of an image's number: more are no float
-
 
 class ImageFolder:
     """A folder of images; the time of an image is its number divided by the rate."""
@@ -36,8 +34,6 @@ class ImageFolder:
                 "numbered like 000001.jpg, each number once"
             )
         self._folder = existing_path(folder)
-        if len(str(series[-1][0])) > _MOST_DIGITS:
-            raise VideoError(f"{folder}: the image {series[-1][1][:60]} has too large a number")
         self._images = [((number - series[0][0]) / fps, name) for number, name in series]
         for index, (time, name) in enumerate(self._images):
             check_gaps(folder / name, 0.0, time, index)
