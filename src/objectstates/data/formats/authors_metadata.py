@@ -156,6 +156,8 @@ def _rates_of(n: int, rows: Rows) -> list[float]:
 
 def _fields(value: Any) -> dict[str, Any]:
     """The fields of a struct, cells as lists; empty if there is no struct."""
+    if isinstance(value, dict):
+        return {name: field for name, field in value.items() if name in REQUIRED}
     names = getattr(getattr(value, "dtype", None), "names", None)
     if not names or value.size != 1:
         return {}
