@@ -112,6 +112,23 @@ def test_what_was_computed_is_kept(found, narrated, monkeypatch):
         np.testing.assert_array_equal(again.scores[key].actions, scores.actions)
 
 
+def test_the_command_prints_and_writes_the_table(found, narrated, run):
+    out, *_ = found
+    words = ("reproduce", narrated, "--wild", "--out", out, "--appearance", "lite0",
+             "--around", 3, "--runs", 2, "--max-passes", 30)  # fmt: skip
+    code, shown, _ = run(*words)
+    assert code == 0
+    assert "(g) Curated" in shown
+    assert {path.name for path in out.glob("table2.*")} == {
+        "table2.csv",
+        "table2.html",
+        "table2.md",
+    }
+    code, _, err = run(*words, "--rows", "f")
+    assert code == 2
+    assert "--wild is another table" in err
+
+
 def test_clips_without_truth_have_no_state_and_no_action():
     corpus = synthetic_corpus(3, seed=0)
     known = {"clip0": ClipTruth.single("clip0", (2.0, 3.0), np.empty(0), np.empty((0, 4)))}

@@ -72,13 +72,15 @@ def find_release(data: str | Path, images: str | Path | None = None) -> dict[str
     if images is not None and not Path(images).is_dir():
         raise CorpusError(f"`videos`: {images} is not a folder: check the path")
     if data.is_dir():
-        files, folders = _listed([data], DEPTH)
+        files, folders = _listed({data: DEPTH})
         features = _features(files)
     else:
         features = {action_of(data): data}
-        files, folders = _listed([data.resolve().parent, data.resolve().parent.parent], 2)
+        own = data.resolve().parent
+        above = {} if own.parent == Path(own.anchor) else {own.parent: 1}
+        files, folders = _listed({own: 2, **above})
     if images is not None:
-        folders = _listed([Path(images)], DEPTH)[1]
+        folders = _listed({Path(images): DEPTH})[1]
     metadata = _metadata(files, features)
     found = {
         action: ReleaseFiles(
@@ -262,11 +264,14 @@ def _boxes(metadata: Metadata, owner: Array, shift: Array) -> dict[str, Any]:
 # --- files --------------------------------------------------------------------------------------
 
 
-def _listed(roots: Iterable[Path], depth: int) -> tuple[list[Path], list[Path]]:
-    """The ``.mat`` files and the folders at most ``depth`` deep; folders of images stay closed."""
+def _listed(roots: Mapping[Path, int]) -> tuple[list[Path], list[Path]]:
+    """The ``.mat`` files and the folders below each root, to the depth that is given for it.
+
+    Folders of images are not opened.
+    """
     files: list[Path] = []
     folders: list[Path] = []
-    for root in roots:
+    for root, depth in roots.items():
         for path in _walk(root, depth):
             (folders if path.is_dir() else files).append(path)
     return files, folders
