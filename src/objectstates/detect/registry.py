@@ -19,7 +19,7 @@ DETECTORS = {  # KIND or KIND:NAME: module of this folder and function, imported
     "fewshot:MODEL": ("fewshot:load_fewshot", "trained by `objectstates detector train`"),
     "fasterrcnn:MODEL": (
         "rcnn:load_rcnn",
-        "trained by `objectstates detector train --model fasterrcnn`",
+        "an R-CNN, trained by `objectstates detector train` with that model",
     ),
     "onnx:FILE": ("onnx_models:load_onnx", "an ONNX model; onnx:FILE#3 for its class 3"),
     "torchvision:NAME": (
