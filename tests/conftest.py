@@ -90,7 +90,11 @@ def shared() -> Path:
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Run the command line in this process: exit code, stdout, stderr."""
+    """Run the command line in this process: exit code, stdout, stderr.
+
+    However slow the machine, there is no progress on stderr.
+    """
+    monkeypatch.setattr("objectstates.cli.progress.PLAIN_SECONDS", float("inf"))
 
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["objectstates", *map(str, words)])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from objectstates.discovery.solver_runs import FitProgress
     from objectstates.ingest.pipeline import Progress
 
-PLAIN_SECONDS = 10.0
+PLAIN_SECONDS = 30.0
 
 
 class PlainLines:
