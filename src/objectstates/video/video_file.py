@@ -54,6 +54,7 @@ class VideoFile:
             self._open()
 
     def _open(self) -> None:
+        self._require("\0" not in str(self._path), "no file has this name; correct it")
         with existing_path(self._path).open("rb") as file:  # raises the system's own error
             self._require(file.read(1), "the file is empty; copy or download it again")
         self._container = open_container(self._path)
