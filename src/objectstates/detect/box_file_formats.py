@@ -321,6 +321,8 @@ def upright(corners: Iterable[float], angle: float) -> tuple[float, float, float
 
 def _until(keys: list[_KeyBox], stop: float) -> list[_KeyBox]:
     """The boxes with the last one again at ``stop``, which is nan if unknown."""
+    if keys and not 0 <= keys[0].frame <= keys[-1].frame < _MAX_FRAMES:
+        raise ValueError(f"a track has frames {keys[0].frame} to {keys[-1].frame}")
     if keys and keys[-1].frame < stop < _MAX_FRAMES:
         return [*keys, keys[-1]._replace(frame=int(stop))]
     return keys
@@ -330,8 +332,6 @@ def _interpolated(
     keys: Sequence[_KeyBox],
 ) -> Iterator[tuple[int, tuple[float, float, float, float]]]:
     """Box of every frame in which a track is visible."""
-    if keys and not 0 <= keys[0].frame <= keys[-1].frame < _MAX_FRAMES:
-        raise ValueError(f"a track has frames {keys[0].frame} to {keys[-1].frame}")
     for i, key in enumerate(keys):
         if key.outside:
             continue
