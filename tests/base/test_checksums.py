@@ -1,5 +1,6 @@
 import json
 import zlib
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_a_changed_or_missing_file_is_named(tmp_path):
 
 
 def test_any_changed_value_of_a_header_is_noticed(tmp_path):
-    facts = {"a": 0.1, "b": {"c": [1, None, "é"]}, 3: True}
+    facts: dict[Any, Any] = {"a": 0.1, "b": {"c": [1, None, "é"]}, 3: True}
     header = {"format_version": 2, **with_checksums(2, facts, {"t": "00"}, CorpusError)}
     stored = json.loads(json.dumps(header))
     rest, files = checked_header(tmp_path / "h.json", stored, CorpusError)

@@ -18,12 +18,13 @@ def test_a_closed_output_is_no_traceback(closing):
 
 
 def test_a_terminal_of_few_characters_gets_escapes(monkeypatch):
-    for name in ("stdout", "stderr"):
-        monkeypatch.setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    out, err = io.BytesIO(), io.BytesIO()
+    for name, content in (("stdout", out), ("stderr", err)):
+        monkeypatch.setattr(sys, name, io.TextIOWrapper(content, encoding="ascii"))
     make_streams_usable()
     print("fünf")
     complain("ä is missing")
     sys.stdout.flush()
     sys.stderr.flush()
-    assert sys.stdout.buffer.getvalue().strip() == rb"f\xfcnf"
-    assert sys.stderr.buffer.getvalue().strip() == rb"objectstates: \xe4 is missing"
+    assert out.getvalue().strip() == rb"f\xfcnf"
+    assert err.getvalue().strip() == rb"objectstates: \xe4 is missing"

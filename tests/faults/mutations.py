@@ -10,6 +10,7 @@ import math
 import random
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import pyarrow as pa
@@ -145,12 +146,12 @@ def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
 
 def _odd_value(random: Random, value: Any) -> Any:
     if isinstance(value, bool | None) or random.random() < 0.4:
-        return random.choice(OTHER)
+        return deepcopy(random.choice(OTHER))
     if isinstance(value, int | float):
         return random.choice((*NUMBERS, value + 1, -value, value * 1e6))
     if isinstance(value, str):
         return random.choice((mutate_text(random, value), random.choice(CELLS), 3, None))
-    return random.choice((*NUMBERS, *OTHER))
+    return deepcopy(random.choice((*NUMBERS, *OTHER)))
 
 
 def _nested(random: Random, value: Any) -> Any:

@@ -4,6 +4,7 @@ The long one is ``python -m tests.faults.parsers``.
 """
 
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -51,7 +52,7 @@ def test_any_content_is_read_or_refused(tmp_path_factory, data):
 
 _TEXT = [parser for parser in parsers() if "checksums" not in parser.name and parser.share >= 1]
 _SIGNS = "abc019 .,:;-+eE<>[]{}\"'\\/\n\t\r\0#&=é\u2028"
-_FOLDERS = {}
+_FOLDERS: dict[str, Path] = {}
 
 
 def _folder(factory, parser):

@@ -151,7 +151,7 @@ def test_frames_far_apart_are_refused_and_slow_ones_read(tmp_path: Path) -> None
     write_video(slow, gray(4), times=[0, 600, 1200, 1800])
     assert len(list(read_frames(slow))) == 4
     write_video(hostile, gray(4), times=[0, 1, 2, 100_000])
-    with pytest.raises(VideoError, match=r"hostile\.mkv: frame 3 comes 1e\+05 s after"):
+    with pytest.raises(VideoError, match=r"hostile\.mkv: frame 3 comes 100000 s after"):
         list(read_frames(hostile))
 
 

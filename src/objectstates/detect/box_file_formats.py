@@ -33,6 +33,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -272,15 +273,17 @@ def _read_cvat(file: Path, root: ElementTree.Element, found: BoxFile) -> None:
     found.videos.update(video)
     found.labels.update(e.text for e in root.iterfind("meta//label/name") if e.text)
     size = (_meta(root, "original_size/width"), _meta(root, "original_size/height"))
-    stop, first = _meta(root, "stop_frame"), len(found.rows)
+    stop, total = _meta(root, "stop_frame"), 0
     for track in root.iterfind("track"):
         label = track.get("label", "")
-        for frame, box in _interpolated(_key_boxes(track), stop):
-            if len(found.rows) - first > _MAX_INTERPOLATED:
-                raise ValueError(
-                    f"its tracks have more than {_MAX_INTERPOLATED} boxes with those between the "
-                    "drawn ones: is stop_frame right? Else divide the video"
-                )
+        keys = _until(_key_boxes(track), stop)
+        total += sum(b.frame - a.frame for a, b in pairwise(keys) if not a.outside)
+        if total > _MAX_INTERPOLATED:
+            raise ValueError(
+                f"its tracks have more than {_MAX_INTERPOLATED} boxes with those between the "
+                "drawn ones: is stop_frame right? Else divide the video"
+            )
+        for frame, box in _interpolated(keys):
             found.add(BoxRow(video, frame, math.nan, box, 1.0, label, size))
 
 
@@ -316,14 +319,19 @@ def upright(corners: Iterable[float], angle: float) -> tuple[float, float, float
     return x - width / 2, y - height / 2, x + width / 2, y + height / 2
 
 
-def _interpolated(
-    keys: Sequence[_KeyBox], stop: float
-) -> Iterator[tuple[int, tuple[float, float, float, float]]]:
-    """Box of every frame in which a track is visible; ``stop`` is nan if unknown."""
-    if keys and keys[-1].frame < stop < _MAX_FRAMES:
-        keys = [*keys, keys[-1]._replace(frame=int(stop))]
+def _until(keys: list[_KeyBox], stop: float) -> list[_KeyBox]:
+    """The boxes with the last one again at ``stop``, which is nan if unknown."""
     if keys and not 0 <= keys[0].frame <= keys[-1].frame < _MAX_FRAMES:
         raise ValueError(f"a track has frames {keys[0].frame} to {keys[-1].frame}")
+    if keys and keys[-1].frame < stop < _MAX_FRAMES:
+        return [*keys, keys[-1]._replace(frame=int(stop))]
+    return keys
+
+
+def _interpolated(
+    keys: Sequence[_KeyBox],
+) -> Iterator[tuple[int, tuple[float, float, float, float]]]:
+    """Box of every frame in which a track is visible."""
     for i, key in enumerate(keys):
         if key.outside:
             continue

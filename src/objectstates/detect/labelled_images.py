@@ -98,10 +98,11 @@ class Labels:
     def _picture(self, image: LabelledImage) -> Image:
         try:
             data = np.fromfile(image.source, np.uint8)
-        except OSError as problem:
+        except (OSError, ValueError) as problem:  # ValueError: a name that no file can have
+            reason = getattr(problem, "strerror", None) or problem
             raise LabelError(
                 f"{self.path} names the picture {image.source}, which cannot be read "
-                f"({problem.strerror}): put it there, or remove it from the labels"
+                f"({reason}): put it there, or remove it from the labels"
             ) from problem
         bgr = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
         if bgr is None:

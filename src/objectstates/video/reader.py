@@ -99,7 +99,7 @@ def read_frames(
     span = 0.0 if start is None else float(start), math.inf if end is None else float(end)
     _require(span[0] < span[1], f"`start`={start} must be before `end`={end}")
     path = Path(source)
-    is_folder = os.path.isdir(existing_path(path))
+    is_folder = os.path.isdir(existing_path(path))  # False for a name that none can have
     opened = ImageFolder(path, image_fps) if is_folder else VideoFile(path, threads)
     return Reading(opened, span, fps, max_side, origin)
 

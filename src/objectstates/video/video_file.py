@@ -54,6 +54,7 @@ class VideoFile:
             self._open()
 
     def _open(self) -> None:
+        self._require("\0" not in str(self._path), "no file has this name; correct it")
         path = existing_path(self._path)
         _refuse_pipe(path)
         with path.open("rb") as file:  # raises the system's own error
