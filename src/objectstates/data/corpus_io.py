@@ -261,6 +261,8 @@ def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool
     with _Table(path / "chunks.parquet", checksums) as table:
         chunks = _read_chunks(table, ids, features and _has_features(header, "chunks"))
     info, arrays = header.get("info") or {}, _read_arrays(path / ARRAYS)
+    if not isinstance(info, dict):
+        raise CorpusError(f"{path / ARTEFACT.header}: info is no object with names")
     columns = tuple(ids), tracklets, chunks, tuple(videos), tuple(spans)
     return kind(*columns, info, arrays, changes, episodes)
 
