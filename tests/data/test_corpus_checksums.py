@@ -84,3 +84,10 @@ def test_a_damaged_result_is_refused_and_an_older_one_read(tmp_path):
     with pytest.raises(ResultError, match=r"result\.json is damaged"):
         Result.load(folder)
     assert Result.load(remove_checksums(folder)).clips == expected
+
+
+def test_information_of_a_corpus_has_names(folder):
+    header = json.loads((remove_checksums(folder) / "corpus.json").read_text())
+    (folder / "corpus.json").write_text(json.dumps({**header, "info": 3}))
+    with pytest.raises(CorpusError, match=r"corpus\.json: info is no object"):
+        Corpus.load(folder)

@@ -48,6 +48,7 @@ CELLS = (
     ),
     *("é", "\u2028", "a" * 3000, "00:00:01.000", "99:99:99,999", "-->", "{\\an8}", "<c>", "1:1"),
 )
+_LONGEST = 1_000_000  # characters after which text grows no more
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 
 
@@ -86,7 +87,7 @@ def mutate_text(random: Random, text: str) -> str:
     for _ in range(random.choice((1, 1, 2, 3, 8))):
         lines = random.random() < 0.3
         parts = text.splitlines(keepends=True) if lines else _TOKEN.findall(text)
-        if not parts:
+        if not parts or len(text) > _LONGEST:
             return text
         at, other = random.randrange(len(parts)), random.randrange(len(parts))
         match random.randrange(5):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import pyarrow.parquet as pq
 
 from objectstates.base.checksums import check_file, checked_header, file_checksum, with_checksums
 from objectstates.base.errors import CorpusError
+from objectstates.base.npz_file import read_npz
 from objectstates.base.storage import Artefact
 from objectstates.data.clips import ChangeProfile, EpisodeSpan, TrackletLabel
 from objectstates.data.corpus_checksums import TableChecksums, table_checksums
@@ -261,6 +260,8 @@ def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool
     with _Table(path / "chunks.parquet", checksums) as table:
         chunks = _read_chunks(table, ids, features and _has_features(header, "chunks"))
     info, arrays = header.get("info") or {}, _read_arrays(path / ARRAYS)
+    if not isinstance(info, dict):
+        raise CorpusError(f"{path / ARTEFACT.header}: info is no object with names")
     columns = tuple(ids), tracklets, chunks, tuple(videos), tuple(spans)
     return kind(*columns, info, arrays, changes, episodes)
 
@@ -333,12 +334,8 @@ def _read_arrays(path: Path) -> dict[str, Array]:
     if not path.exists():
         return {}
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (
-        OSError, ValueError, EOFError, LookupError, TypeError, NotImplementedError, MemoryError,
-        zipfile.BadZipFile, zlib.error,
-    ) as problem:  # fmt: skip
+        return read_npz(path)
+    except (OSError, ValueError) as problem:
         raise CorpusError(f"{path} cannot be read ({problem}): make the corpus again") from problem
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from objectstates.base.npz_file import read_npz
 from objectstates.data.corpus_tables import Array
 
 
@@ -36,8 +37,8 @@ class ProgressModel:
     @classmethod
     def load(cls, path: Path) -> ProgressModel:
         """Raise ValueError or KeyError unless the file is what :meth:`save` wrote."""
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            values = {field.name: arrays[field.name] for field in fields(cls)}
+        arrays = read_npz(path)
+        values = {field.name: arrays[field.name] for field in fields(cls)}
         weights = values.pop("weights")
         numbers = {name: float(value) for name, value in values.items()}
         finite = np.isfinite(weights).all() and np.isfinite(list(numbers.values())).all()

@@ -26,8 +26,6 @@ names them with the reason, and also the outlier clips, which have rows but were
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -191,8 +189,8 @@ class Result(ResultColumns):
                 state_scores=np.stack(scores, axis=1),
                 classifiers=read_classifiers(folder / "classifiers.npz"),
                 settings=header.pop("settings"),
-                skipped=tuple(SkippedClip(**s) for s in header.pop("skipped")),
-                set_aside=tuple(SkippedClip(**s) for s in header.pop("set_aside", ())),
+                skipped=_read_skipped(header.pop("skipped")),
+                set_aside=_read_skipped(header.pop("set_aside", [])),
                 verdict=_read_verdict(header.pop("verdict", None)),
                 confidences=read_confidences(clips, len(actions)),
                 corrections=corrections_from_json(header.pop("corrections", [])),
@@ -206,8 +204,8 @@ class Result(ResultColumns):
             check_summary(result.summary, result.settings, len(result.clips))
         except (
             OSError, EOFError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError,
-            NotImplementedError, RecursionError, MemoryError, zipfile.BadZipFile, zlib.error,
-            pa.ArrowException, CorpusError, CorrectionError, SettingError,
+            NotImplementedError, RecursionError, MemoryError, pa.ArrowException,
+            CorpusError, CorrectionError, SettingError,
         ) as problem:  # fmt: skip
             raise ResultError(f"{folder} is not a whole result ({problem}): fit again") from problem
         return result
@@ -217,6 +215,13 @@ def _frame(table: pa.Table) -> pandas.DataFrame:
     if find_spec("pandas") is None:
         raise MissingExtraError("data frames need an extra: pip install 'objectstates[pandas]'")
     return table.to_pandas()
+
+
+def _read_skipped(rows: Any) -> tuple[SkippedClip, ...]:
+    found = tuple(SkippedClip(**row) for row in rows)
+    if not all(isinstance(text, str) for clip in found for text in (clip.clip, clip.reason)):
+        raise TypeError("a clip that was left out has no name or no reason")
+    return found
 
 
 def _read_progress(path: Path) -> ProgressModel | None:

@@ -107,7 +107,7 @@ class ResultColumns:
             f"Result of {len(self.clips)} clips{left_out}, {tracklets} tracklets, {chunks} chunks",
             ", ".join([*states, *actions]),
         ]
-        if "duality_gap" in self.summary:
+        if {"duality_gap", "objective"} <= self.summary.keys():
             lines.append(
                 f"objective {self.summary['objective']['total']:.4g}, relaxed "
                 f"{self.summary['relaxed_objective']:.4g}, "

@@ -28,8 +28,8 @@ def check_summary(summary: Mapping[str, Any], settings: Any, n_clips: int) -> No
         for key in ("duality_gap", "relaxed_objective"):
             if not _is_number(summary.get(key)):
                 raise ValueError(f"{key} is not a number")
-        objective = summary.get("objective")
-        if isinstance(objective, dict) and not _is_number(objective.get("total")):
+        objective = summary.get("objective", {"total": 0.0})
+        if not isinstance(objective, dict) or not _is_number(objective.get("total")):
             raise ValueError("objective has no total")
     rows = summary.get("skipped_at") or []
     if any(row[0] >= n_clips + len(rows) for row in rows) or len({r[0] for r in rows}) < len(rows):

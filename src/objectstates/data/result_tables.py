@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from objectstates.base.npz_file import read_npz
 from objectstates.data.actions import Actions
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result_columns import Classifier, ResultColumns, action_labels
@@ -170,17 +171,17 @@ def read_confidences(clips: pa.Table, n_actions: int) -> Array | None:
 
 def read_classifiers(path: Path) -> dict[str, Classifier]:
     """From a file of arrays, without pickle."""
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return {
-            side: Classifier(
-                arrays[f"{side}_weights"],
-                arrays[f"{side}_bias"],
-                int(arrays[f"{side}_n_rows"]),
-                arrays.get(f"{side}_scale", np.ones(len(arrays[f"{side}_bias"]))),
-            )
-            for side in ("action", "state")
-            if f"{side}_weights" in arrays
-        }
+    arrays = read_npz(path)
+    return {
+        side: Classifier(
+            arrays[f"{side}_weights"],
+            arrays[f"{side}_bias"],
+            int(arrays[f"{side}_n_rows"]),
+            arrays.get(f"{side}_scale", np.ones(len(arrays[f"{side}_bias"]))),
+        )
+        for side in ("action", "state")
+        if f"{side}_weights" in arrays
+    }
 
 
 def check_rows(result: ResultColumns, n_clips: int) -> None:

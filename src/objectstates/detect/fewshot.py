@@ -11,8 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache, cached_property
@@ -26,6 +24,7 @@ import numpy.typing as npt
 from objectstates.base import geometry
 from objectstates.base.choices import DETECTION_THRESHOLD
 from objectstates.base.errors import DetectorError
+from objectstates.base.npz_file import read_npz
 from objectstates.base.storage import write_atomically
 from objectstates.detect.detections import Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import suppress
@@ -179,8 +178,7 @@ def load(path: str | Path, threshold: float = DETECTION_THRESHOLD) -> FewShotDet
     """Read a detector that was saved; nothing in the file is executed."""
     path = Path(path)
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
-            content = {name: arrays[name] for name in arrays.files}
+        content = read_npz(path)
         header = json.loads(bytes(content["header"]).decode("utf-8"))
         if header.get("format") != FORMAT:
             raise ValueError("another kind of file")
@@ -190,8 +188,7 @@ def load(path: str | Path, threshold: float = DETECTION_THRESHOLD) -> FewShotDet
     except OSError as problem:
         raise DetectorError(f"{path} cannot be read: {problem.strerror or problem}") from problem
     except (
-        ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError,
-        NotImplementedError, RecursionError, zipfile.BadZipFile, zlib.error,
+        ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,
     ) as error:  # fmt: skip
         raise DetectorError(
             f"{path} is not a few-shot detector, or is damaged ({error}): train it again"

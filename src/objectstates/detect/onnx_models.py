@@ -29,7 +29,7 @@ from objectstates.base.onnx_utils import external_files, inference_session
 from objectstates.detect import detections
 from objectstates.detect.detections import Boxes, Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import best_detections
-from objectstates.detect.onnx_layouts import Floats, Size, recognise
+from objectstates.detect.onnx_layouts import Candidates, Floats, Size, recognise
 from objectstates.video.reader import Frame, Image
 
 VERSION = 1  # part of fingerprints: raise it when the same graph and frames may give other boxes
@@ -92,7 +92,7 @@ class OnnxDetector(FrameDetector):
             letterbox.draw(image, place)
         outputs = self._run(batch)
         for i, (letterbox, image) in enumerate(zip(boxed, images, strict=True)):
-            found = self._layout.candidates(outputs, i, size, self._class)
+            found = self._candidates(outputs, i, size)
             wanted = found.scores >= self._threshold
             yield best_detections(
                 letterbox.undo(found.boxes[wanted]),
@@ -100,6 +100,19 @@ class OnnxDetector(FrameDetector):
                 image.shape[:2],
                 threshold=self._threshold,
             )
+
+    def _candidates(self, outputs: list[npt.NDArray[Any]], frame: int, size: Size) -> Candidates:
+        """The boxes of one frame; raise if outputs are not of the layout after all."""
+        try:
+            found = self._layout.candidates(outputs, frame, size, self._class)
+        except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+            raise DetectorError(f"{self._path}: its outputs do not fit together: {error}") from None
+        if found.boxes.shape != (len(found.scores), 4):
+            raise DetectorError(
+                f"{self._path}: its outputs do not fit together: boxes {found.boxes.shape} for "
+                f"{len(found.scores)} scores"
+            )
+        return found
 
     def _run(self, images: npt.NDArray[np.uint8]) -> list[npt.NDArray[Any]]:
         feeds = self._feeds(images)
