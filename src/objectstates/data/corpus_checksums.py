@@ -19,12 +19,13 @@ Span = tuple[int, int]
 
 
 def table_checksums(path: Path, metadata: Any) -> dict[str, str]:
-    """Of a Parquet file: ``features``, 8 digits for each row group, and ``rest``.
+    """Of a Parquet file: ``footer``, ``features``, 8 digits for each row group, and ``rest``.
 
     metadata : of the file, by pyarrow.
     """
     spans = _feature_spans(metadata)
     return {
+        "footer": file_checksum(path, _footer(path)),
         "rest": file_checksum(path, _between(spans, path.stat().st_size)),
         "features": "".join(file_checksum(path, [span]) for span in spans),
     }
@@ -39,6 +40,12 @@ class TableChecksums:
         self._known = expected is not None
         found = expected if isinstance(expected, dict) else {}
         self._rest, self._features = str(found.get("rest")), str(found.get("features"))
+        self._footer = str(found.get("footer"))
+
+    def check_footer(self) -> None:
+        """The metadata at the end of the file, before pyarrow reads it: damage can abort it."""
+        if self._known and file_checksum(self._path, _footer(self._path)) != self._footer:
+            raise damaged(self._path, CorpusError)
 
     def check_rest(self, metadata: Any) -> None:
         """All but the features."""
@@ -62,6 +69,15 @@ class TableChecksums:
             if file_checksum(self._path, [spans[group]]) != self._features[8 * group :][:8]:
                 raise damaged(self._path, CorpusError)
             self._verified.add(group)
+
+
+def _footer(path: Path) -> list[Span]:
+    """The bytes of the metadata, whose length stands before the last four bytes."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - 8))
+        length = int.from_bytes(file.read(4), "little")
+    return [(max(0, size - 8 - length), size)]
 
 
 def _feature_spans(metadata: Any) -> list[Span]:

@@ -387,6 +387,7 @@ class _Table:
         self.path = path
         self._checksums = TableChecksums(path, checksums.get(path.name))
         try:
+            self._checksums.check_footer()
             self._file = pq.ParquetFile(path, memory_map=True)
         except FileNotFoundError:
             raise CorpusError(f"{path} is missing: make the corpus again") from None

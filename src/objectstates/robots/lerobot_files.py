@@ -64,7 +64,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(columns)
-    except (OSError, KeyError, pa.ArrowException) as problem:
+    except (OSError, LookupError, ValueError, NotImplementedError, pa.ArrowException) as problem:
         raise DatasetError(f"{path} cannot be read ({problem}): copy the dataset again") from None
     if len(set(table.column_names)) < len(table.column_names):
         raise DatasetError(f"{path} has two columns of one name: copy the dataset again")
