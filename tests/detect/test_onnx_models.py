@@ -364,7 +364,8 @@ def test_the_fingerprint_follows_weights_in_another_file(path: Path) -> None:
     """Such a file can have any name; only the graph tells."""
     model = onnx.load(yolo8(path))
     (limit,) = (node for node in model.graph.node if node.output[0] == "limit")
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0.7], np.float32), "limit"))
+    values = np.array([0.7], np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(values, "limit"))
     model.graph.node.remove(limit)
     onnx.save(model, path, save_as_external_data=True, location="any.bin", size_threshold=0)
     weights = path.with_name("any.bin")

@@ -168,9 +168,9 @@ def load_fewshot(path: str, options: DetectorOptions) -> FewShotDetector:
 def is_detector(path: Path) -> bool:
     """Whether a file is a few-shot detector, of any version."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return bool(json.loads(bytes(arrays["header"]).decode("utf-8"))["format"] == FORMAT)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        header = json.loads(bytes(read_npz(path)["header"]).decode("utf-8"))
+        return bool(header["format"] == FORMAT)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
 
 
