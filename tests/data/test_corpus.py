@@ -459,6 +459,7 @@ def damage_json(folder):
 
 
 def damage_parquet(folder):
+    remove_checksums(folder)
     path = folder / "tracklets.parquet"
     path.write_bytes(path.read_bytes()[:1000])
 

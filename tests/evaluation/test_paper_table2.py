@@ -148,4 +148,4 @@ def test_what_makes_no_sense_is_refused(narrated, tmp_path):
         wild(narrated, out=tmp_path, top=0)
     (tmp_path / "data" / "drawer-open").mkdir(parents=True)
     with pytest.raises(BenchmarkError, match="nothing could be computed"):
-        wild(tmp_path / "data", out=tmp_path)
+        wild(tmp_path / "data", out=tmp_path / "out")

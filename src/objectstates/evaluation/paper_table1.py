@@ -134,8 +134,8 @@ class Reproduction:
 FOLDER = OwnFolder(
     header="reproduce.json",
     names=frozenset(
-        {"runs"}
-        | {f"{name}.{kind}" for name in ("table1", "scores", "differences")
+        {"runs", "corpora", "boxes"}
+        | {f"{name}.{kind}" for name in ("table1", "table2", "scores", "differences")
            for kind in ("csv", "md", "html")}
     ),
     earlier="runs",

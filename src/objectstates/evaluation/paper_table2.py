@@ -31,7 +31,7 @@ from objectstates.evaluation import Evaluation
 from objectstates.evaluation.baselines import METHODS, MethodSettings
 from objectstates.evaluation.bootstrap import macro_mean
 from objectstates.evaluation.kept_corpora import kept_corpus
-from objectstates.evaluation.paper_table1 import ACTIONS
+from objectstates.evaluation.paper_table1 import ACTIONS, FOLDER
 from objectstates.evaluation.precision import Side
 from objectstates.evaluation.release_images import ImageSettings
 from objectstates.evaluation.score_files import cached_scores
@@ -130,6 +130,7 @@ def wild(
     settings, ingest = settings or MethodSettings(), ingest or ImageSettings()
     if top < 1:
         raise SettingError(f"`top` must be 1 or more, not {top}")
+    FOLDER.open(out)
     done = Wild(tuple(folders))
     for action, folder in folders.items():
         report = progress or (lambda *_: None)
