@@ -189,7 +189,7 @@ def test_what_makes_no_sense_is_refused(release, tmp_path):
     with pytest.raises(CorpusError, match="has no features_"):
         find_release(tmp_path / "empty")
     with pytest.raises(CorpusError, match="nothing could be computed"):
-        reproduce(release, out=tmp_path, rows=["a"], actions=["open_oyster"])
+        reproduce(release, out=tmp_path / "out", rows=["a"], actions=["open_oyster"])
     (release / "features_put_wheel.mat").touch()
     with pytest.raises(CorpusError, match="are about put_wheel"):
         find_release(release)
