@@ -212,8 +212,9 @@ def test_crops_restrict_the_test_clips(data, tmp_path):
 
 
 def test_clips_may_be_cut_around_the_action(data, tmp_path):
-    run_benchmark(data, tmp_path, with_boxes(data), tasks=["turn"], methods=["chance"], around=1.5)
-    corpus = Corpus.load(tmp_path / "corpora" / "turn")
+    out = tmp_path / "out"
+    run_benchmark(data, out, with_boxes(data), tasks=["turn"], methods=["chance"], around=1.5)
+    corpus = Corpus.load(out / "corpora" / "turn")
     for span in corpus.spans:
         assert span == pytest.approx((1.5, 4.5))
     assert (corpus.chunks.label == 1).any()
