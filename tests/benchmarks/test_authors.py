@@ -36,8 +36,12 @@ def test_the_projection_is_that_of_our_cost(shape):
 
 def test_it_converges_to_what_our_full_steps_reach():
     corpus = synthetic_corpus(n_clips=5, tracklets_per_clip=12, chunks_per_clip=15)
-    theirs = solve_as_authors(corpus, steps=150)
-    ours = JointDiscovery.paper(solver="full", max_passes=180).fit(corpus)
-    assert theirs.relaxed == pytest.approx(ours.relaxed_objective_, rel=0.15)
-    assert 0.9 * theirs.rounded < ours.objective_ < 1.05 * theirs.rounded  # we round every step
-    assert theirs.gap / theirs.relaxed < 0.5
+    theirs = [solve_as_authors(corpus, steps=150, seed=seed) for seed in range(3)]
+    full = {"solver": "full", "max_passes": 180, "verdict": False}
+    ours = [JointDiscovery.paper(**full, seed=seed).fit(corpus) for seed in range(3)]
+    relaxed, rounded = (
+        np.mean([getattr(t, name) for t in theirs]) for name in ("relaxed", "rounded")
+    )
+    assert relaxed == pytest.approx(np.mean([o.relaxed_objective_ for o in ours]), rel=0.05)
+    assert rounded == pytest.approx(np.mean([o.objective_ for o in ours]), rel=0.05)
+    assert all(t.gap / t.relaxed < 0.5 for t in theirs)
