@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any
 
 import cv2
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import CorpusError
+from objectstates.base.storage import scratch_folder
 from objectstates.data.corpus import Array, Corpus
 from objectstates.features.chunks import WINDOW_SECONDS, chunk_windows
 from objectstates.features.codebook import (
@@ -33,6 +34,7 @@ from objectstates.video.reader import read_frames
 WORDS = 1000  # of each channel; the paper does not give their number
 FPS = 25.0  # at which trajectories of 15 frames last 0.6 s
 MAX_SIDE = 320  # pixels
+SCRATCH = "objectstates-trajectories"  # name of folders in the system's temporary one
 
 
 def trajectory_bags(corpus: Corpus, *, seed: int = 0) -> Array:
@@ -44,8 +46,8 @@ def trajectory_bags(corpus: Corpus, *, seed: int = 0) -> Array:
         raise CorpusError(
             f"dense trajectories need the clips' videos: {len(missing)} of {len(corpus)} have none"
         )
-    with TemporaryDirectory(prefix="objectstates-") as folder:
-        files = [Path(folder) / f"{n}.npz" for n in range(len(corpus))]
+    with scratch_folder(Path(gettempdir()), SCRATCH) as folder:
+        files = [folder / f"{n}.npz" for n in range(len(corpus))]
         for n, path in enumerate(files):
             _write(path, list(_trajectories(corpus, n)))
         return np.concatenate(
