@@ -1,6 +1,7 @@
+import json
 import os
 
-from objectstates.base.file_names import existing_path, printable_name
+from objectstates.base.file_names import existing_path, printable_json, printable_name
 
 
 def test_a_name_that_is_no_text_is_shown_and_found_again(tmp_path):
@@ -22,3 +23,10 @@ def test_other_paths_stay_as_they_are(tmp_path):
     for name in ("missing%E9.mp4", "100%.mp4", "é.mp4"):
         assert existing_path(tmp_path / name) == tmp_path / name
         assert printable_name(name) == name
+
+
+def test_json_with_such_names_can_be_encoded_and_is_the_same_otherwise():
+    value = {"path": "d\udce9/caf\udce9", "half": "\ud800", "text": 'é "\u2028"\n', "n": [1.5, None]}
+    text = printable_json(value)
+    assert json.loads(text.encode()) == {**value, "path": "d%E9/caf%E9", "half": "?"}
+    assert "\n" not in text

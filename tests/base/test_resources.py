@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import objectstates
 from objectstates.base.errors import MemoryLackError, VideoError
 from objectstates.base.resources import check_memory, lack_behind, memory_left
 from objectstates.data.synthetic import synthetic_corpus
@@ -31,9 +32,15 @@ def test_the_memory_left_is_finite_and_more_is_refused_with_both_numbers() -> No
         check_memory(9e15, "it", "do less")
 
 
-@pytest.mark.parametrize("gigabytes", [0.3, 1.2, 2.2])
+CLIP = Path(objectstates.__file__).parent / "demo" / "drawer" / "drawer_06.mp4"
+FIT, INGEST = "fit corpus", f"ingest {CLIP} --processes 1 --cache cache"
+
+
+@pytest.mark.parametrize(
+    ("command", "gigabytes"), [(FIT, 0.3), (FIT, 1.2), (FIT, 2.2), (INGEST, 1.2)]
+)
 def test_under_a_limit_of_memory_a_command_says_how_much_is_needed(
-    tmp_path: Path, gigabytes: float
+    tmp_path: Path, command: str, gigabytes: float
 ) -> None:
     """It neither hangs nor crashes, as libraries do that get no memory."""
     synthetic_corpus(n_clips=4).save(tmp_path / "corpus")
@@ -42,7 +49,7 @@ def test_under_a_limit_of_memory_a_command_says_how_much_is_needed(
         resource.setrlimit(resource.RLIMIT_AS, (int(gigabytes * 1e9),) * 2)
 
     done = subprocess.run(
-        [sys.executable, "-m", "objectstates", "fit", "corpus", "--out", "result"],
+        [sys.executable, "-m", "objectstates", *command.split(), "--out", "result"],
         preexec_fn=limit,
         capture_output=True,
         text=True,

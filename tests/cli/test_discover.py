@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -255,3 +256,30 @@ def test_a_killed_fit_out_of_core_can_be_repeated(run, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2, "the folder of the shard is left"
     assert run(*command)[0] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "result"]
+
+
+def test_a_killed_discovery_out_of_core_goes_on(run, folder, tmp_path):
+    """What its fit left in the folder is cleared, and not refused as something else."""
+    out = tmp_path / "out"
+    command = words(folder, out, "--cache", str(tmp_path / "cache"), "--out-of-core")
+    shards = "objectstates.parallel.actors", "LocalActors", "call"
+    assert stopped(command, shards, 4, "SIGKILL")[0] == -signal.SIGKILL
+    known = {"corpus", "discover.json"}
+    assert {path.name for path in out.iterdir()} > known, "the folder of the shard is left"
+    code, _, err = run(*command)
+    assert code == 0, err
+    assert {path.name for path in out.iterdir()} == {*known, "result", "report.html"}
+
+
+def test_a_video_replaced_after_the_fit_is_named_by_report_and_export(run, folder, tmp_path):
+    films, out = tmp_path / "films", tmp_path / "out"
+    shutil.copytree(folder, films)
+    assert run(*words(films, out))[0] == 0
+    code, _, err = run("export", out, "--to", "csv", "--out", tmp_path / "csv")
+    assert (code, "replaced" in err) == (0, False)
+    shutil.copy(films / "two.mp4", films / "one.mp4")
+    _, _, err = run("export", out, "--to", "csv", "--out", tmp_path / "csv")
+    assert f"1 video was replaced after being read: {films / 'one.mp4'}" in err
+    run("report", out, "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert f"1 video was replaced after being read: {films / 'one.mp4'}" in page

@@ -255,29 +255,58 @@ def write_onnx(path: Path) -> None:
     path.write_bytes(content)
 
 
-def write_mat(folder: Path) -> None:
-    """The authors' schema, one clip, in MATLAB 5."""
-    from scipy.io import savemat
+def _cell(*items: Any) -> Any:
+    array = np.empty((1, len(items)), dtype=object)
+    for i, item in enumerate(items):
+        array[0, i] = item
+    return array
 
-    def cell(*items: Any) -> Any:
-        array = np.empty((1, len(items)), dtype=object)
-        for i, item in enumerate(items):
-            array[0, i] = item
-        return array
 
-    inner = cell(*(np.array([[x]]) for x in (-1.0, 0.0, 1.0)))
-    content = {
+def _authors_features() -> dict[str, Any]:
+    """The authors' schema, one clip."""
+    return {
         "X_action": np.ones((2, 2)),
         "X_state": np.ones((2, 2)),
         "T_action": np.array([[0.2], [0.6]]),
         "T_state": np.array([[0.5], [2.5]]),
         "clips_action": np.array([[2.0]]),
         "clips_state": np.array([[2.0]]),
-        "ptrs_tracks": cell(inner),
+        "ptrs_tracks": _cell(_cell(*(np.array([[x]]) for x in (-1.0, 0.0, 1.0)))),
         "Z_GT": np.array([[0.0], [1.0]]),
         "Y_GT": np.eye(2),
     }
-    savemat(folder / "features.mat", content)
+
+
+def write_mat(folder: Path) -> None:
+    """The authors' schema in MATLAB 5."""
+    from scipy.io import savemat
+
+    savemat(folder / "features.mat", _authors_features())
+
+
+def write_mat73(folder: Path) -> None:
+    """The same in MATLAB 7.3, which is HDF5: one variable is compressed, and one is a struct."""
+    import h5py
+
+    def store(group: h5py.Group, name: str, value: Any) -> h5py.Dataset:
+        if value.dtype != object:
+            packed = {"chunks": True, "compression": "gzip"} if name == "X_state" else {}
+            return group.create_dataset(name, data=value.T, **packed)
+        hidden = group.file.require_group("#refs#")
+        references = np.empty(value.T.shape, h5py.ref_dtype)
+        for place, item in np.ndenumerate(value.T):
+            references[place] = store(hidden, f"{name}{place[0]}", item).ref
+        return group.create_dataset(name, data=references, dtype=h5py.ref_dtype)
+
+    with h5py.File(folder / "features.mat", "w", userblock_size=512) as file:
+        for name, value in _authors_features().items():
+            store(file, name, value)
+        struct = file.create_group("about")
+        store(struct, "version", np.array([[1.0]]))
+        empty = store(struct, "notes", np.zeros((1, 2)))
+        empty.attrs["MATLAB_empty"] = 1
+    with (folder / "features.mat").open("r+b") as header:
+        header.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
 
 
 def write_lerobot(folder: Path) -> None:

@@ -250,6 +250,23 @@ def test_a_full_cache_loses_no_clip(ingested, folder, tmp_path, full, after):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "corpus", "whole"]
 
 
+def test_a_command_with_a_full_cache_keeps_the_clips_of_the_earlier_corpus(
+    ingested, folder, tmp_path, full, run
+):
+    """It had ended with code 0 and a corpus of the one clip for which there was room."""
+    out, cache = tmp_path / "corpus", tmp_path / "cache"
+    ingested[0].save(out)
+    earlier = Corpus.load(out).clip_ids
+    full(cache, after=2)
+    code, _, err = run(
+        "ingest", *sorted(folder.glob("*.mp4")), "--detector", f"boxes:{folder / 'boxes'}",
+        "--out", out, "--cache", cache, "--processes", "1",
+    )  # fmt: skip
+    assert code == 0
+    assert "cannot be written (No space left on device): 2 of 3" in err
+    assert Corpus.load(out).clip_ids == earlier
+
+
 def test_full_disks_end_the_run_and_cost_no_earlier_corpus(ingested, folder, tmp_path, full):
     out = tmp_path / "corpus"
     ingested[0].save(out)

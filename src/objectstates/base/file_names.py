@@ -6,9 +6,11 @@ JSON nor a terminal takes. As text they are written like in addresses of the web
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 _ESCAPED = re.compile("[\udc80-\udcff]")
 _BYTE = re.compile("%([89A-F][0-9A-F])")
@@ -21,6 +23,16 @@ def printable_name(name: str | Path) -> str:
     ('caf%E9.mp4', 'café 100%.mp4')
     """
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]) - 0xDC00:02X}", str(name))
+
+
+def printable_json(value: Any) -> str:
+    r"""JSON on one line, of a value whose strings may hold such names: it can be encoded.
+
+    >>> printable_json({"clip": "caf\udce9"})
+    '{"clip":"caf%E9"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return printable_name(text).encode(errors="replace").decode()
 
 
 def existing_path(path: str | Path) -> Path:

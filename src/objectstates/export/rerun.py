@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.errors import MissingExtraError, VideoError
+from objectstates.base.file_names import existing_path
 from objectstates.export.sampling import check_fps, encode_jpeg
 from objectstates.export.videos import ExportSource, ReadableVideo, readable_videos
 from objectstates.video.reader import read_frames
@@ -97,7 +98,7 @@ def _embedded(rerun: Any, recording: Any, video: ReadableVideo) -> bool:
     path = video.info.path
     if path.suffix.lower() != ".mp4" or path.is_dir() or video.info.rotation:
         return False
-    asset = rerun.AssetVideo(path=path)
+    asset = rerun.AssetVideo(path=existing_path(path))
     try:
         stamps = asset.read_frame_timestamps_nanos()
     except (RuntimeError, ValueError):

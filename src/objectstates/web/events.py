@@ -7,7 +7,6 @@ rather than memory; the browser then connects again, gets ``hello``, and reads t
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import threading
 from collections.abc import AsyncIterator, Mapping
@@ -16,6 +15,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
+
+from objectstates.base.file_names import printable_json
 
 _WAITING = 1000  # events that a tab may be behind
 _ALIVE_SECONDS = 15.0  # between comments that keep the connection open
@@ -33,7 +34,7 @@ class EventStream:
         """Send an event to all tabs: a word with dots, and values for JSON."""
         if not re.fullmatch(r"[a-z][a-z0-9_.-]*", kind):
             raise ValueError(f"{kind!r} is not a kind of event")
-        text = f"event: {kind}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
+        text = f"event: {kind}\ndata: {printable_json(data)}\n\n"
         with self._lock:
             for tab in self._tabs:
                 tab.put(text)

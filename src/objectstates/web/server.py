@@ -30,6 +30,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from objectstates.base.errors import ObjectStatesError, SettingError
+from objectstates.base.file_names import printable_json
 from objectstates.web.events import EventStream
 from objectstates.web.protection import Protection
 
@@ -42,6 +43,13 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+
+
+class JSONAnswer(JSONResponse):
+    """Also of paths that are not UTF-8, which no JSON can hold as they are."""
+
+    def render(self, content: Any) -> bytes:
+        return printable_json(content).encode()
 
 
 def new_token() -> str:
@@ -125,17 +133,17 @@ def _refuse_constant(name: str) -> None:
 
 def _http_error(_: Request, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
-    return JSONResponse({"error": problem.detail}, problem.status_code, problem.headers)
+    return JSONAnswer({"error": problem.detail}, problem.status_code, problem.headers)
 
 
 def _user_error(_: Request, problem: Exception) -> Response:
-    return JSONResponse({"error": plain(str(problem))}, 400)
+    return JSONAnswer({"error": plain(str(problem))}, 400)
 
 
 def _server_error(_: Request, problem: Exception) -> Response:
     traceback.print_exception(problem)
     message = f"the server failed ({type(problem).__name__}); its terminal shows where"
-    return JSONResponse({"error": message}, 500)
+    return JSONAnswer({"error": message}, 500)
 
 
 def plain(message: str) -> str:

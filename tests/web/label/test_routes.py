@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +10,8 @@ from typing import Any
 import pytest
 from starlette.routing import Mount
 
+from objectstates.detect.labels import read_labels
+from objectstates.video.clip_list import find_clips
 from objectstates.web.label.routes import label_routes
 from objectstates.web.label.session import LabelSession
 from tests.web.label.people import demo_clips, true_box
@@ -57,6 +62,31 @@ def test_a_frame_is_labelled_followed_accepted_and_forgotten(client: Client, ses
     assert client("GET", "/label/api/state").json["frames"] == []
     middle = client("POST", "/label/api/frame", json={"clip": "drawer_06"}).json
     assert abs(middle["time"] - middle["end"] / 2) < 0.05
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_names_that_are_no_text_are_shown_and_labelled(tmp_path: Path):
+    """Also a video that cannot be read: its path is in the answers."""
+    folder = tmp_path / os.fsdecode(b"d\xe9")
+    folder.mkdir()
+    shutil.copy(demo_clips(1)[0].video, folder / os.fsdecode(b"caf\xe9.mp4"))
+    (folder / os.fsdecode(b"bad\xe9.mp4")).write_bytes(b"no video")
+    session = LabelSession(find_clips([folder]), "drawer", folder / "labels")
+    with serving_routes([Mount("/label", routes=label_routes(session))]) as client:
+        bad = client("POST", "/label/api/frame", json={"clip": "bad%E9", "time": 1.0})
+        assert (bad.status, "d%E9/bad%E9.mp4: this is not a video" in bad.error) == (400, True)
+        assert client("GET", "/label/frame?clip=bad%25E9&time=1").status == 404
+        assert client("GET", "/label/video?clip=caf%25E9", Range="bytes=0-9").status == 206
+        assert client("GET", "/label/frame?clip=caf%25E9&time=1").body[:2] == b"\xff\xd8"
+        saved = client("POST", "/label/api/label", json={**AT, "clip": "caf%E9", "boxes": [BOX]})
+        assert saved.json["boxes"] == [BOX]
+        assert client("POST", "/label/api/follow", json={**AT, "clip": "caf%E9"}).json["frames"]
+        state = client("GET", "/label/api/state").json
+    session.close()
+    assert state["folder"].endswith("d%E9/labels")
+    assert [clip["id"] for clip in state["clips"]] == ["bad%E9", "caf%E9"]
+    (image,) = read_labels(folder / "labels" / "labels.json").images
+    assert image.source.is_file()
 
 
 @pytest.mark.parametrize(

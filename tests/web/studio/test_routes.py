@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import os
+import shutil
+import sys
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -90,6 +93,34 @@ def test_folders_and_names(ask: Client) -> None:
     state = ask("POST", "/api/choices", json={"object": "<b>drawer</b>"}).json
     assert state["choices"]["object"] == "<b>drawer</b>"
     assert ask("POST", "/api/folders/remove", json={"path": str(DEMO)}).json["folders"] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_names_that_are_no_text_are_shown_and_found(
+    ask: Client, project: Project, tmp_path: Path
+) -> None:
+    """The page sends a folder's name as it was shown."""
+    folder, name = tmp_path / os.fsdecode(b"d\xe9"), os.fsdecode(b"caf\xe9.mp4")
+    folder.mkdir()
+    shutil.copy(VIDEOS[0], folder / name)
+    (folder / os.fsdecode(b"bad\xe9.mp4")).write_bytes(b"no video")
+    shown = f"{tmp_path}/d%E9"
+    assert ask("POST", "/api/folders", json={"path": shown}).json == {"clips": 2}
+    state = ask("GET", "/api/state").json
+    assert shown in state["folders"]
+    assert {"bad%E9", "caf%E9"} <= {video["id"] for video in state["videos"]}
+    assert ask("GET", "/video?clip=caf%25E9", Range="bytes=0-9").status == 206
+    assert ask("GET", "/frame?clip=caf%25E9&time=1").headers["content-type"] == "image/jpeg"
+    bad = ask("GET", "/frame?clip=bad%25E9&time=1")
+    assert (bad.status, "d%E9/bad%E9.mp4: this is not a video" in bad.error) == (404, True)
+    shutil.copy(VIDEOS[0], project.videos / name)  # then there are two of this name
+    ids = [video["id"] for video in ask("GET", "/api/state").json["videos"]]
+    assert {"videos_caf%E9", "d%E9_caf%E9"} <= set(ids)
+    removed = ask("POST", "/api/videos/remove", json={"clip": "videos_caf%E9"})
+    assert removed.status == 200
+    shutil.rmtree(folder)
+    assert "d%E9" in ask("GET", "/api/state").json["gone"][0]
+    assert shown not in ask("POST", "/api/folders/remove", json={"path": shown}).json["folders"]
 
 
 @pytest.mark.parametrize(

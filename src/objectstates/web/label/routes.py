@@ -13,13 +13,13 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from objectstates.web.label.labels_file import MAX_BOXES, How
 from objectstates.web.label.session import LabelSession
 from objectstates.web.media import video_routes
-from objectstates.web.server import asset_route, json_object, page
+from objectstates.web.server import JSONAnswer, asset_route, json_object, page
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -32,12 +32,12 @@ def label_routes(session: LabelSession) -> list[BaseRoute]:
     def post(path: str, action: _Action) -> Route:
         async def respond(request: Request) -> Response:
             body = await json_object(request)
-            return JSONResponse(await run_in_threadpool(action, session, body))
+            return JSONAnswer(await run_in_threadpool(action, session, body))
 
         return Route(path, respond, methods=["POST"])
 
     async def state(_: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(session.state))
+        return JSONAnswer(await run_in_threadpool(session.state))
 
     return [
         Route("/", page(ASSETS / "label.html"), methods=["GET"]),

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from objectstates.data.clips import MAX_STATES
@@ -20,7 +20,7 @@ from objectstates.data.label_names import LabelNames
 from objectstates.web.media import video_routes
 from objectstates.web.review.edits import NOT_OBJECT
 from objectstates.web.review.session import ReviewSession
-from objectstates.web.server import asset_route, json_object, page
+from objectstates.web.server import JSONAnswer, asset_route, json_object, page
 
 ASSETS = Path(__file__).parent / "assets"
 Body = dict[str, Any]
@@ -35,18 +35,18 @@ def review_routes(session: ReviewSession) -> list[BaseRoute]:
         async def respond(request: Request) -> Response:
             body = await json_object(request)
             answer = await run_in_threadpool(change, body)
-            return JSONResponse({"clip": answer if isinstance(answer, str) else None})
+            return JSONAnswer({"clip": answer if isinstance(answer, str) else None})
 
         return Route(f"/api/{path}", respond, methods=["POST"])
 
     def state(_: Request) -> Response:
-        return JSONResponse(session.state())
+        return JSONAnswer(session.state())
 
     def clip(request: Request) -> Response:
-        return JSONResponse(session.clip(_clip(dict(request.query_params))))
+        return JSONAnswer(session.clip(_clip(dict(request.query_params))))
 
     def frames(request: Request) -> Response:
-        return JSONResponse(session.frames(_clip(dict(request.query_params))))
+        return JSONAnswer(session.frames(_clip(dict(request.query_params))))
 
     return [
         Route("/", page(ASSETS / "page.html"), methods=["GET"]),

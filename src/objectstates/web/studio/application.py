@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse, RedirectResponse
+from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Mount, Router
 from starlette.types import Receive, Scope, Send
 
@@ -22,7 +22,7 @@ from objectstates.web.label.routes import label_routes
 from objectstates.web.label.session import LabelSession
 from objectstates.web.review.routes import review_routes
 from objectstates.web.review.session import ReviewSession
-from objectstates.web.server import create_app, plain
+from objectstates.web.server import JSONAnswer, create_app, plain
 from objectstates.web.studio.routes import LARGE_BODIES, studio_routes
 from objectstates.web.studio.session import StudioSession
 
@@ -60,7 +60,7 @@ class SubPage:
         elif scope["method"] == "GET" and "/api/" not in scope["path"]:
             await RedirectResponse(f"/#problem={quote(problem)}", 303)(scope, receive, send)
         else:
-            await JSONResponse({"error": problem}, 409)(scope, receive, send)
+            await JSONAnswer({"error": problem}, 409)(scope, receive, send)
 
     def _router(self) -> Router | None:
         with self._lock:

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 
 from objectstates.base.cache import digest
 from objectstates.base.errors import SettingError, VideoError, WorkspaceError
+from objectstates.base.file_names import existing_path, printable_name
 from objectstates.base.storage import remove, write_atomically
 from objectstates.data.label_names import LONGEST, LabelNames
 from objectstates.export.names import safe_name
@@ -179,7 +180,7 @@ class Project:
 
     def inspect_folder(self, text: str) -> tuple[Path, int]:
         """The folder that a user named, and how many clips it has; searches it, changes nothing."""
-        folder = Path(os.path.expanduser(text.strip().strip("'\"")))
+        folder = existing_path(os.path.expanduser(text.strip().strip("'\"")))
         if not text.strip() or not folder.is_absolute():
             raise VideoError("give the whole path of the folder, such as /home/me/videos")
         if not os.path.isdir(folder):  # False also for what can be no path
@@ -197,7 +198,8 @@ class Project:
 
     def remove_folder(self, text: str) -> None:
         """Stop using the videos of another folder; the folder itself is not touched."""
-        self.change({"folders": tuple(name for name in self.choices.folders if name != text)})
+        folders = self.choices.folders
+        self.change({"folders": tuple(n for n in folders if text not in (n, printable_name(n)))})
 
     def clips(self) -> tuple[list[ClipSpan], list[str]]:
         """All clips, in the order in which they are discovered, and folders that are gone."""

@@ -9,11 +9,11 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from objectstates.web.media import video_routes
-from objectstates.web.server import asset_route, json_object, page
+from objectstates.web.server import JSONAnswer, asset_route, json_object, page
 from objectstates.web.studio.session import StudioSession
 from objectstates.web.studio.uploads import LARGEST, receive
 
@@ -32,7 +32,7 @@ def studio_routes(session: StudioSession) -> list[BaseRoute]:
     """The page, what it asks for, and the project's videos."""
 
     def state(_: Request) -> Response:
-        return JSONResponse(session.state())
+        return JSONAnswer(session.state())
 
     async def upload(request: Request) -> Response:
         length = request.headers.get("content-length")
@@ -43,7 +43,7 @@ def studio_routes(session: StudioSession) -> list[BaseRoute]:
         except ClientDisconnect:
             raise HTTPException(400, "the upload was cancelled") from None
         session.added()
-        return JSONResponse({"name": place.name})
+        return JSONAnswer({"name": place.name})
 
     def report(_: Request) -> Response:
         file = session.project.found / "report.html"
@@ -69,7 +69,7 @@ def _actions(session: StudioSession) -> list[BaseRoute]:
     def action(name: str, run: Callable[[dict[str, object]], dict[str, Any] | None]) -> Route:
         async def respond(request: Request) -> Response:
             found = await run_in_threadpool(run, await json_object(request))
-            return JSONResponse(await run_in_threadpool(session.state) if found is None else found)
+            return JSONAnswer(await run_in_threadpool(session.state) if found is None else found)
 
         return Route(f"/api/{name}", respond, methods=["POST"])
 
