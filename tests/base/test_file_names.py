@@ -26,7 +26,7 @@ def test_other_paths_stay_as_they_are(tmp_path):
 
 
 def test_json_with_such_names_can_be_encoded_and_is_the_same_otherwise():
-    value = {"path": "d\udce9/caf\udce9", "half": "\ud800", "text": 'é "\u2028"\n', "n": [1.5, None]}
+    value = {"path": "d\udce9/caf\udce9", "half": "\ud800", "text": 'é "\u2028"\n', "n": [1.5]}
     text = printable_json(value)
     assert json.loads(text.encode()) == {**value, "path": "d%E9/caf%E9", "half": "?"}
     assert "\n" not in text

@@ -13,6 +13,7 @@ import pytest
 from objectstates import Corpus, Result
 from objectstates.data.synthetic import synthetic_corpus
 from tests.ingest.test_pipeline import BOX, FPS, scene
+from tests.report.scenes import make_result
 from tests.video.videos import write_video
 
 NAMES = ("one", "three", "two")
@@ -283,3 +284,13 @@ def test_a_video_replaced_after_the_fit_is_named_by_report_and_export(run, folde
     run("report", out, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert f"1 video was replaced after being read: {films / 'one.mp4'}" in page
+
+
+def test_what_a_killed_export_left_is_cleared_by_the_next(run, tmp_path):
+    make_result().save(tmp_path / "result")
+    command = ["export", str(tmp_path / "result"), "--to", "csv", "--out", str(tmp_path / "csv")]
+    writer = "objectstates.export.csv_jsonl", "", "write_csv"
+    assert stopped(command, writer, 0, "SIGKILL")[0] == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2, "a temporary folder is left"
+    assert run(*command)[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["csv", "result"]

@@ -263,8 +263,8 @@ def test_a_command_with_a_full_cache_keeps_the_clips_of_the_earlier_corpus(
         "--out", out, "--cache", cache, "--processes", "1",
     )  # fmt: skip
     assert code == 0
-    assert "cannot be written (No space left on device): 2 of 3" in err
     assert Corpus.load(out).clip_ids == earlier
+    assert "cannot be written (No space left on device): 2 of 3" in err
 
 
 def test_full_disks_end_the_run_and_cost_no_earlier_corpus(ingested, folder, tmp_path, full):
