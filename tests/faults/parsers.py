@@ -181,15 +181,6 @@ def _read_result(folder: Path) -> Any:
     return result
 
 
-def _read_mat(path: Path) -> Any:
-    """As commands do, and all variables of the file."""
-    from objectstates.data.formats.authors import read_authors
-    from objectstates.data.formats.mat_file import read_mat
-
-    read_mat(path)
-    return read_authors(path)
-
-
 def _read_onnx(path: Path) -> Any:
     from objectstates.detect.detections import DetectorOptions
     from objectstates.detect.onnx_models import OnnxDetector
@@ -305,6 +296,8 @@ def _parsers_of_text() -> Iterator[Parser]:
 
 
 def _parsers_of_binary() -> Iterator[Parser]:
+    from objectstates.data.formats.authors import read_authors
+    from objectstates.data.formats.mat_file import read_mat
     from objectstates.detect.fewshot import load
 
     tables = tuple(f"corpus/{name}.parquet" for name in ("clips", "tracklets", "chunks"))
@@ -331,9 +324,12 @@ def _parsers_of_binary() -> Iterator[Parser]:
         ("d.onnx",),
         1,
     )
-    for name, write in (("mat", samples.write_mat), ("mat 7.3", samples.write_mat73)):
-        read = _file(_read_mat, "features.mat")
-        yield Parser(name, write, read, ("features.mat",), 0.1)
+    for name, write, reader, share in (
+        ("mat", samples.write_mat, read_authors, 0.1),
+        ("mat 7.3", samples.write_mat73, read_authors, 0.05),
+        ("mat 7.3 structs", samples.write_mat73, read_mat, 0.05),
+    ):
+        yield Parser(name, write, _file(reader, "features.mat"), ("features.mat",), share)
     yield Parser(
         "lerobot v2",
         samples.write_lerobot,

@@ -15,7 +15,7 @@ from tests.faults.parsers import Parser, all_parsers, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")
 
-SLOW = ("mat", "mat 7.3", "npz few-shot", "onnx", "labels cvat video")
+SLOW = ("mat", "mat 7.3", "mat 7.3 structs", "npz few-shot", "onnx", "labels cvat video")
 
 
 def parsers() -> list[Parser]:

@@ -1,3 +1,5 @@
+import os
+import subprocess
 import sys
 
 import h5py
@@ -175,3 +177,20 @@ def test_missing_h5py_names_the_extra(tmp_path, variables, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingExtraError, match="install h5py"):
         read_authors(path)
+
+
+def test_a_hostile_file_ends_a_command_with_one_line(tmp_path):
+    """On this file scipy's loadmat ends with a segmentation fault, from 1.11 to 1.17."""
+    path = tmp_path / "features_x.mat"
+    savemat(path, {"X_action": cell([np.ones((1, 1)), np.ones((2, 1))])})
+    hostile = bytearray(path.read_bytes())
+    hostile[232] = 0  # the type of the first item
+    path.write_bytes(hostile)
+    done = subprocess.run(
+        [sys.executable, "-m", "objectstates", "inspect", path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done
+    assert done.stderr.count("\n") == 1
+    assert "features_x.mat is not a MATLAB file that can be read" in done.stderr
