@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from typing import Any
 
 import numpy as np
@@ -69,6 +72,17 @@ def test_the_sdk_reads_boxes_and_scores_back(result, tmp_path):
         float(times[0]) for (entity, _), [(times, _)] in found.items() if "/actions" in entity
     )
     np.testing.assert_allclose(actions, result.action_time[:2])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_mp4_whose_name_is_no_text_is_embedded(videos, tmp_path):
+    video = tmp_path / os.fsdecode(b"caf\xe9.mp4")
+    shutil.copy(videos / "a.mp4", video)
+    done = export(make_result([clip("one", str(video), 0.0)]), "rerun", tmp_path / "x")
+    assert not done.problems
+    [path] = (tmp_path / "x").glob("*.rrd")
+    [(_, [[blob]])] = read(path)["/video", "AssetVideo:blob"]
+    assert bytes(blob) == video.read_bytes()
 
 
 def test_mp4_is_embedded_with_its_times(result, videos, tmp_path):
