@@ -13,19 +13,25 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import av
 import numpy as np
 
+import objectstates
 from benchmarks.browser import REMEDY, address, browser, has_browser
-from benchmarks.ingest import RESULTS, SIZE, draw_video
+from benchmarks.ingest import FPS, RESULTS, SIZE, draw_video
 from objectstates import Corpus, JointDiscovery, Result, write_report
+from objectstates.data.clips import ChangeProfile
 from objectstates.data.synthetic import synthetic_corpus
 
 N_VIDEOS = 20  # clips use them in turn
+CLIP_SECONDS = 20.0
 
 SCROLL = """
 const done = arguments[0], gaps = [];
@@ -60,11 +66,57 @@ def with_videos(corpus: Corpus, videos: list[Path], seed: int = 0) -> Corpus:
     return replace(corpus, tracklets=tracklets, videos=names)
 
 
-def draw_result(n_clips: int, folder: Path, seed: int = 0) -> Result:
+def with_changes(corpus: Corpus, seed: int = 0) -> Corpus:
+    """The corpus with a change profile per clip: one peak, and a round place that changes."""
+    rng = np.random.default_rng(seed)
+    rows, columns = np.mgrid[:30, :40]
+    changes = []
+    for _ in range(len(corpus)):
+        peak, (x, y) = rng.uniform(6, 14), rng.uniform((8, 8), (32, 22))
+        curve = np.exp(-(((np.arange(500) * 0.04 - peak) / 0.7) ** 2)) * 1e-3
+        where = 255 * np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / 18)
+        changes.append(ChangeProfile(0.0, 0.04, curve.astype(np.float32), where.astype(np.uint8)))
+    return replace(corpus, changes=tuple(changes))
+
+
+def join_videos(path: Path, sources: Sequence[Path], seconds: float = CLIP_SECONDS) -> Path:
+    """The videos one after the other, repeated until there are enough frames, as one file."""
+    wanted = round(seconds * FPS)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=FPS, options={"crf": "16", "preset": "veryfast"})
+        stream.pix_fmt = "yuv420p"
+        for source in cycle(sources):
+            with av.open(str(source)) as film:
+                for frame in islice(film.decode(video=0), wanted):
+                    if not stream.width:
+                        stream.width, stream.height = frame.width, frame.height
+                    image = frame.to_ndarray(format="rgb24")
+                    container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
+                    wanted -= 1
+            if wanted <= 0:
+                break
+        container.mux(stream.encode())
+    return path
+
+
+def shipped_videos(folder: Path, n_videos: int = N_VIDEOS) -> list[Path]:
+    """Videos of 20 s made of the package's own: a simulated and a real robot, in turn."""
+    demo = Path(objectstates.__file__).parent / "demo"
+    kinds = [sorted((demo / kind).rglob("*.mp4")) for kind in ("drawer", "robot")]
+    return [
+        join_videos(folder / f"shipped{i}.mp4", np.roll(kinds[i % 2], -i // 2).tolist())
+        for i in range(n_videos)
+    ]
+
+
+def drawn_videos(folder: Path, n_videos: int = N_VIDEOS) -> list[Path]:
+    """Videos of random texture, the worst case for the size of pictures."""
+    return [draw_video(folder / f"drawn{i}.mp4", CLIP_SECONDS, i) for i in range(n_videos)]
+
+
+def make_result(n_clips: int, videos: list[Path], seed: int = 0) -> Result:
     """A result on clips of 20 s whose videos can be played."""
-    folder.mkdir(exist_ok=True)
-    videos = [draw_video(folder / f"video{i}.mp4", 20, i) for i in range(min(N_VIDEOS, n_clips))]
-    corpus = with_videos(synthetic_corpus(n_clips=n_clips, seed=seed), videos)
+    corpus = with_changes(with_videos(synthetic_corpus(n_clips=n_clips, seed=seed), videos))
     return JointDiscovery(max_passes=60, seed=seed).fit(corpus).result_
 
 
