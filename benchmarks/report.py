@@ -83,7 +83,9 @@ def join_videos(path: Path, sources: Sequence[Path], seconds: float = CLIP_SECON
     """The videos one after the other, repeated until there are enough frames, as one file."""
     wanted = round(seconds * FPS)
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=FPS, options={"crf": "16", "preset": "veryfast"})
+        stream = container.add_stream(
+            "libx264", rate=FPS, options={"crf": "16", "preset": "veryfast"}
+        )
         stream.pix_fmt = "yuv420p"
         for source in cycle(sources):
             with av.open(str(source)) as film:

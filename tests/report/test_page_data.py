@@ -70,6 +70,7 @@ def test_data_are_plain_and_small(result: Result) -> None:
     assert data["name"] == clip.name
     boxes = [tracklet[6] for tracklet in data["tracklets"]]
     assert max(map(len, boxes)) <= 4 * 5
+    assert max(len(t[6]) for t in data["tracklets"] if not t[2]) <= 2 * 5
     for tracklet, packed in zip(clip.tracklets, boxes, strict=True):
         assert packed[0] / 100 == pytest.approx(tracklet.boxes[0, 0], abs=0.01)
         assert sum(packed[::5]) / 100 == pytest.approx(tracklet.boxes[-1, 0], abs=0.01)
@@ -80,7 +81,10 @@ def test_times_of_chunks_are_stored_as_the_first_and_the_step(result: Result) ->
     first, step = clip_data(clip, boxes_per_tracklet=1)["times"]
     middles = clip.chunk_scores[:, :2].mean(axis=1)
     assert first + step * np.arange(len(middles)) == pytest.approx(middles, abs=0.01)
-    uneven = replace(result.corpus.chunks, end=result.corpus.chunks.end - 0.1 * (np.arange(len(result.corpus.chunks.end)) == 3))
+    uneven = replace(
+        result.corpus.chunks,
+        end=result.corpus.chunks.end - 0.1 * (np.arange(len(result.corpus.chunks.end)) == 3),
+    )
     clip = view_clips(replace(result, corpus=replace(result.corpus, chunks=uneven)))[0]
     times = clip_data(clip, boxes_per_tracklet=1)["times"]
     assert times == pytest.approx(clip.chunk_scores[:, :2].mean(axis=1), abs=0.01)

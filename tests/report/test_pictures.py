@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+import av
 import cv2
 import numpy as np
 import pytest
 
 from objectstates.report import pictures
-from objectstates.report.pictures import data_url, decode, encode, media_type
+from objectstates.report.pictures import Encoder, data_url, decode, encode
 
 NOISE = np.random.default_rng(0).integers(0, 255, (240, 320, 3), np.uint8)
 
@@ -22,12 +21,9 @@ def drawn() -> np.ndarray:
 
 
 @pytest.fixture
-def without_webp(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As in a build of OpenCV that cannot write WebP."""
-    monkeypatch.setattr(cv2, "haveImageWriter", lambda name: not name.endswith(".webp"))
-    media_type.cache_clear()
-    yield
-    media_type.cache_clear()
+def without_webp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a build of PyAV without libwebp."""
+    monkeypatch.setattr(av, "codecs_available", {"mjpeg"})
 
 
 @pytest.mark.parametrize("most", [3_000, 8_000, 30_000])
@@ -61,12 +57,15 @@ def test_a_lower_quality_takes_fewer_bytes_and_the_same_image_the_same() -> None
 
 def test_steps_that_cannot_fit_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = list[int]()
-    encoder = pictures._encode
-    monkeypatch.setattr(
-        pictures, "_encode", lambda image, quality: tried.append(quality) or encoder(image, quality)
-    )
-    assert len(encode(NOISE, 6_000)) <= 6_000
+    one = pictures._encode
+    monkeypatch.setattr(pictures, "_encode", lambda image, q: tried.append(q) or one(image, q))
+    encoder = Encoder(6_000)
+    assert len(encoder(NOISE)) <= 6_000
     assert len(tried) <= 4
+    tried.clear()
+    assert len(encoder(NOISE[:, ::-1])) <= 6_000
+    assert len(tried) <= 2, "the first picture tells where to start"
+    assert encoder(drawn()) == encode(drawn(), 6_000), "a simpler one has the quality that fits"
 
 
 def test_browsers_are_told_the_type() -> None:

@@ -19,7 +19,7 @@ from objectstates.data.corpus import Array
 from objectstates.parallel.pool import run_all
 from objectstates.parallel.tasks import Outcome, Tick
 from objectstates.report.clip_view import box_at
-from objectstates.report.pictures import QUALITY, decode, encode
+from objectstates.report.pictures import QUALITY, Encoder, decode, encode, shrink
 from objectstates.video.frames_at import frames_at
 from objectstates.video.reader import Frame, Image
 
@@ -195,10 +195,11 @@ class _FrameReader:
         by_time: dict[float, list[FrameRequest]] = {}
         for request in requests:
             by_time.setdefault(request.time, []).append(request)
+        encoder = Encoder(self.plan.bytes, self.plan.quality)  # one per video, for the same bytes
         details = any(request.large or request.boxes is not None for request in requests)
         problems: list[str] = []
         images = {
-            request.key: self._encode(request, frame)
+            request.key: self._encode(request, frame, encoder)
             for time, frame in frames_at(
                 video,
                 by_time,
@@ -212,7 +213,7 @@ class _FrameReader:
         }
         return images, problems
 
-    def _encode(self, request: FrameRequest, frame: Frame) -> FrameImage:
+    def _encode(self, request: FrameRequest, frame: Frame, encoder: Encoder) -> FrameImage:
         height, width = frame.image.shape[:2]
         scale = np.array([*frame.scale, *frame.scale])
         crop = None
@@ -227,7 +228,7 @@ class _FrameReader:
             time=frame.time,
             width=round(width * frame.scale[0]),
             height=round(height * frame.scale[1]),
-            picture=encode(small, plan.bytes, plan.quality),
+            picture=encoder(small),
             crop=crop,
             large=encode(_shrink(frame.image, plan.large_side), plan.large_bytes)
             if request.large
@@ -236,20 +237,17 @@ class _FrameReader:
 
 
 def _shrink(image: Image, side: int) -> Image:
-    factor = side / max(image.shape[:2])
-    if factor >= 1:
-        return image
-    size = max(1, round(image.shape[1] * factor)), max(1, round(image.shape[0] * factor))
-    return cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+    return shrink(image, side / max(image.shape[:2]))
 
 
 def _tint(image: Image, where: Array) -> Image:
     """The image in grey, with the places ``where`` (h, w), 0 to 255, in colour."""
     height, width = image.shape[:2]
-    grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))[..., None] / 255
+    light = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.float32)
+    grey = light[..., None] / 255
     amount = cv2.resize(where.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
     share = np.asarray(amount)[..., None] / 255
-    colour = np.array(_CHANGED) * (0.45 + 0.55 * grey)  # the darker pixels stay darker
+    colour = np.array(_CHANGED, np.float32) * (0.45 + 0.55 * grey)  # the darker pixels stay darker
     return np.round((1 - share) * (25 + 170 * grey) + share * colour).astype(np.uint8)
 
 
@@ -261,5 +259,4 @@ def _crop_square(image: Image, box: Array) -> Image:
     rows = np.linspace(y - half, y + half, 2 * _CROP_SIDE).astype(np.float32)
     map_x, map_y = np.meshgrid(columns, rows)
     large = cv2.remap(image, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    size = _CROP_SIDE, _CROP_SIDE
-    return cv2.resize(large, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+    return shrink(large.astype(np.uint8, copy=False), 0.5)

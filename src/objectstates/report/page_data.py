@@ -79,8 +79,7 @@ def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
     start, end = clip.extent
     judged, lanes = clip.judged, _lanes(clip.tracklets)
     far, wrong = judged.action_error, judged.disagreement
-    boxes = packed_boxes([tracklet.boxes for tracklet in clip.tracklets], boxes_per_tracklet)
-    tracklets = zip(clip.tracklets, lanes, boxes, strict=True)
+    tracklets = zip(clip.tracklets, lanes, _boxes_data(clip, boxes_per_tracklet), strict=True)
     scores = clip.chunk_scores[:, 2:]
     return {
         "name": clip.name,
@@ -91,7 +90,9 @@ def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
         "off": None if far is None or not np.isfinite(far) else _round(far),
         "kinds": list(judged.kinds),
         "times": _times_data(clip.chunk_scores[:, :2].mean(axis=1)),
-        "scores": np.round(1e4 * scores.T).astype(int).tolist() if np.isfinite(scores).all() else [],
+        "scores": np.round(1e4 * scores.T).astype(int).tolist()
+        if np.isfinite(scores).all()
+        else [],
         "actions": [_action_data(action) for action in clip.actions],
         "truth": None
         if judged.true_actions is None
@@ -144,6 +145,16 @@ def _tracklet_data(
     """Start and end of what is shown, state, lane, score, truth, `packed_boxes`."""
     score = _round(tracklet.score) if math.isfinite(tracklet.score) else None
     return [*map(_round, shown), tracklet.state, lane, score, tracklet.truth, boxes]
+
+
+def _boxes_data(clip: ClipView, most: int) -> list[list[int]]:
+    """Per tracklet its `packed_boxes`; half as many without a state: thin lines in the player."""
+    packed = [
+        packed_boxes([t.boxes for t in clip.tracklets if bool(t.state) is labelled], limit)
+        for labelled, limit in ((False, (most + 1) // 2), (True, most))
+    ]
+    rest = [iter(boxes) for boxes in packed]
+    return [next(rest[bool(t.state)]) for t in clip.tracklets]
 
 
 def _lanes(tracklets: Sequence[TrackletView]) -> list[int]:
