@@ -7,17 +7,18 @@ import pytest
 
 from objectstates.report import pictures
 from objectstates.report.pictures import Encoder, data_url, decode, encode
+from objectstates.video.reader import Image
 
 NOISE = np.random.default_rng(0).integers(0, 255, (240, 320, 3), np.uint8)
 
 
-def drawn() -> np.ndarray:
+def drawn() -> Image:
     """Smooth shading, an edge and some texture, (180, 240, 3)."""
     y, x = np.mgrid[:180, :240]
     image = np.stack([x, y, 255 - x], axis=2).astype(float)
     image[60:120, 80:160] = (200, 60, 30)
     image += np.random.default_rng(1).normal(0, 4, image.shape)
-    return np.clip(image, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(image, 0, 255), np.uint8)
 
 
 @pytest.fixture
@@ -58,7 +59,12 @@ def test_a_lower_quality_takes_fewer_bytes_and_the_same_image_the_same() -> None
 def test_steps_that_cannot_fit_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = list[int]()
     one = pictures._encode
-    monkeypatch.setattr(pictures, "_encode", lambda image, q: tried.append(q) or one(image, q))
+
+    def counted(image: Image, quality: int) -> bytes:
+        tried.append(quality)
+        return one(image, quality)
+
+    monkeypatch.setattr(pictures, "_encode", counted)
     encoder = Encoder(6_000)
     assert len(encoder(NOISE)) <= 6_000
     assert len(tried) <= 4
