@@ -95,7 +95,7 @@ def join_videos(path: Path, sources: Sequence[Path], seconds: float = CLIP_SECON
         for source in cycle(sources):
             with av.open(str(source)) as film:
                 for frame in islice(film.decode(video=0), wanted):
-                    if not stream.width:
+                    if wanted == round(seconds * FPS):  # the first one
                         stream.width, stream.height = frame.width, frame.height
                     image = frame.to_ndarray(format="rgb24")
                     container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
