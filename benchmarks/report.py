@@ -1,31 +1,42 @@
 """Size and speed of the report: ``python -m benchmarks.report [--clips 500]``.
 
-For a small and a large result on synthetic videos: seconds to write the page, its megabytes, and in
-Debian's chromium the milliseconds to the first paint, until the page is loaded, to sort all rows,
-and per frame while scrolling through the page by 400 pixels a frame. The small page is the floor:
-the cost of the machine and the browser.
+For a small and a large result: seconds to write the page (wall, and of all processors), its
+megabytes and what they consist of, and in Debian's chromium the milliseconds to the first paint,
+until the page is loaded, to sort all rows, and per frame while scrolling through the page by 400
+pixels a frame. The small page is the floor: the cost of the machine and the browser. Videos are
+those that ship with the package; the last row has drawn videos of random texture, the worst case.
+Then the formats of pictures are compared (`report_pictures`).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
+import resource
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import av
 import numpy as np
 
+import objectstates
 from benchmarks.browser import REMEDY, address, browser, has_browser
-from benchmarks.ingest import RESULTS, SIZE, draw_video
+from benchmarks.ingest import FPS, RESULTS, SIZE, draw_video
+from benchmarks.report_pictures import compare_formats
 from objectstates import Corpus, JointDiscovery, Result, write_report
+from objectstates.data.clips import ChangeProfile
 from objectstates.data.synthetic import synthetic_corpus
 
 N_VIDEOS = 20  # clips use them in turn
+CLIP_SECONDS = 20.0
 
 SCROLL = """
 const done = arguments[0], gaps = [];
@@ -60,11 +71,58 @@ def with_videos(corpus: Corpus, videos: list[Path], seed: int = 0) -> Corpus:
     return replace(corpus, tracklets=tracklets, videos=names)
 
 
-def draw_result(n_clips: int, folder: Path, seed: int = 0) -> Result:
+def with_changes(corpus: Corpus, seed: int = 0) -> Corpus:
+    """The corpus with a change profile per clip: one peak, and a round place that changes."""
+    rng = np.random.default_rng(seed)
+    rows, columns = np.mgrid[:30, :40]
+    changes = []
+    for _ in range(len(corpus)):
+        peak, (x, y) = rng.uniform(6, 14), rng.uniform((8, 8), (32, 22))
+        curve = np.exp(-(((np.arange(500) * 0.04 - peak) / 0.7) ** 2)) * 1e-3
+        where = 255 * np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / 18)
+        changes.append(ChangeProfile(0.0, 0.04, curve.astype(np.float32), where.astype(np.uint8)))
+    return replace(corpus, changes=tuple(changes))
+
+
+def join_videos(path: Path, sources: Sequence[Path], seconds: float = CLIP_SECONDS) -> Path:
+    """The videos one after the other, repeated until there are enough frames, as one file."""
+    wanted = round(seconds * FPS)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(
+            "libx264", rate=FPS, options={"crf": "16", "preset": "veryfast"}
+        )
+        stream.pix_fmt = "yuv420p"
+        for source in cycle(sources):
+            with av.open(str(source)) as film:
+                for frame in islice(film.decode(video=0), wanted):
+                    if wanted == round(seconds * FPS):  # the first one
+                        stream.width, stream.height = frame.width, frame.height
+                    image = frame.to_ndarray(format="rgb24")
+                    container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
+                    wanted -= 1
+            if wanted <= 0:
+                break
+        container.mux(stream.encode())
+    return path
+
+
+def shipped_videos(folder: Path, n_videos: int = N_VIDEOS) -> list[Path]:
+    """Videos of 20 s made of the package's own: a simulated and a real robot, in turn."""
+    demo = Path(objectstates.__file__).parent / "demo"
+    kinds = [sorted((demo / kind).rglob("*.mp4")) for kind in ("drawer", "robot")]
+    return [
+        join_videos(folder / f"shipped{i}.mp4", kinds[i % 2][i // 2 % 8 :]) for i in range(n_videos)
+    ]
+
+
+def drawn_videos(folder: Path, n_videos: int = N_VIDEOS) -> list[Path]:
+    """Videos of random texture, the worst case for the size of pictures."""
+    return [draw_video(folder / f"drawn{i}.mp4", CLIP_SECONDS, i) for i in range(n_videos)]
+
+
+def make_result(n_clips: int, videos: list[Path], seed: int = 0) -> Result:
     """A result on clips of 20 s whose videos can be played."""
-    folder.mkdir(exist_ok=True)
-    videos = [draw_video(folder / f"video{i}.mp4", 20, i) for i in range(min(N_VIDEOS, n_clips))]
-    corpus = with_videos(synthetic_corpus(n_clips=n_clips, seed=seed), videos)
+    corpus = with_changes(with_videos(synthetic_corpus(n_clips=n_clips, seed=seed), videos))
     return JointDiscovery(max_passes=60, seed=seed).fit(corpus).result_
 
 
@@ -92,13 +150,31 @@ def time_page(page: Path) -> dict[str, float]:
     return {name: median(load[k] for load in loads) for k, name in enumerate(names)}
 
 
-def measure(n_clips: int, folder: Path) -> dict[str, Any]:
-    result = draw_result(n_clips, folder)
-    begin = time.perf_counter()
-    page = write_report(result, folder / "report.html")
-    written = time.perf_counter() - begin
-    row = {"clips": n_clips, "write_s": written, "megabytes": page.stat().st_size / 1e6}
-    return {**row, **(time_page(page) if has_browser() else {})}
+def measure(n_clips: int, videos: list[Path], page: Path) -> dict[str, Any]:
+    result = make_result(n_clips, videos)
+    begin, cpu = time.perf_counter(), _cpu_seconds()
+    write_report(result, page)
+    seconds = {"write_s": time.perf_counter() - begin, "write_cpu_s": _cpu_seconds() - cpu}
+    row = {"clips": n_clips, "videos": videos[0].stem.rstrip("0123456789"), **seconds}
+    return {**row, **parts(page), **(time_page(page) if has_browser() else {})}
+
+
+def parts(page: Path) -> dict[str, float]:
+    """Megabytes of the page, and of them its frames, other pictures and numbers, in base64."""
+    text = page.read_text(encoding="utf-8")
+    found = {
+        "frames_mb": re.findall(r'id="frames-\d+">([^<]*)<', text),
+        "pictures_mb": re.findall(r'src="(data:image[^"]*)"', text),
+        "numbers_mb": re.findall(r'id="data">([^<]*)<', text),
+    }
+    sizes = {name: sum(map(len, pieces)) / 1e6 for name, pieces in found.items()}
+    return {"megabytes": page.stat().st_size / 1e6, **sizes}
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those that ended."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(row.ru_utime + row.ru_stime for row in used)
 
 
 def main() -> None:
@@ -107,12 +183,18 @@ def main() -> None:
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="objectstates-"))
     try:
-        rows = [measure(n, folder / str(n)) for n in (5, options.clips)]
+        shipped, drawn = shipped_videos(folder), drawn_videos(folder)
+        plans = ((5, shipped[:5]), (options.clips, shipped), (options.clips, drawn))
+        rows = [measure(n, videos, folder / "report.html") for n, videos in plans]
+        formats = compare_formats(shipped)
     finally:
         shutil.rmtree(folder)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "report.json").write_text(json.dumps(rows, indent=1) + "\n")
+    (RESULTS / "report.json").write_text(json.dumps([rows, formats], indent=1) + "\n")
     show(rows)
+    show(formats)
+    if not has_browser():
+        print(REMEDY)
 
 
 def show(rows: list[dict[str, Any]]) -> None:
@@ -121,11 +203,9 @@ def show(rows: list[dict[str, Any]]) -> None:
 
     table = Table(*(name.replace("_", " ") for name in rows[-1]))
     for row in rows:
-        table.add_row(*(f"{value:.4g}" for value in row.values()))
-    console = Console()
-    console.print(table)
-    if not has_browser():
-        console.print(REMEDY)
+        cells = (x if isinstance(x, str) else f"{x:.4g}" for x in row.values())
+        table.add_row(*cells)
+    Console().print(table)
 
 
 if __name__ == "__main__":

@@ -205,8 +205,8 @@ def test_clips_left_out_are_named_with_reasons(result: Result, tmp_path: Path) -
     assert "has one tracklet only" in text
 
 
-def test_five_hundred_clips_stay_below_forty_megabytes(tmp_path: Path) -> None:
-    """Frames of noise, which JPEG compresses worst."""
+def test_five_hundred_clips_stay_below_sixteen_megabytes(tmp_path: Path) -> None:
+    """Frames of noise, which compress worst."""
     rng = np.random.default_rng(0)
     video = tmp_path / "noise.mp4"
     with av.open(str(video), "w") as container:
@@ -219,7 +219,7 @@ def test_five_hundred_clips_stay_below_forty_megabytes(tmp_path: Path) -> None:
     corpus = with_videos(synthetic_corpus(n_clips=500, tracklets_per_clip=20), [video])
     result = JointDiscovery(max_passes=55).fit(corpus).result_
     page = write_report(result, tmp_path / "a.html", processes=1)
-    assert 5e6 < page.stat().st_size < 40e6
+    assert 3e6 < page.stat().st_size < 16e6
     clips = data(page.read_text(encoding="utf-8"))["clips"]
     assert all(len(clip["frames"]) == 3 for clip in clips)
 
@@ -300,7 +300,7 @@ def test_a_chain_shows_each_of_its_steps(tmp_path: Path) -> None:
     first, *_, last = data(text)["clips"]
     assert [action[0] for action in first["actions"]] == [1, 2, 3, 4, 5, 6]
     assert len(first["moments"]) == 13
-    assert len(first["scores"][0]) == 1 + 6
+    assert len(first["scores"]) == 6
     assert [action[0] for action in last["actions"]] == [1, 3, 4, 5, 6]
     assert "action 2 was not found" in text
 

@@ -45,7 +45,9 @@ def test_labelled_tracklets_are_drawn_beside_the_action(result: Result) -> None:
 def test_scores_are_there_if_the_action_was_sought() -> None:
     states, actions = (view_clips(make_result(target=t))[0] for t in ("state", "action"))
     assert clip_data(states, boxes_per_tracklet=3)["scores"] == []
-    assert len(clip_data(actions, boxes_per_tracklet=3)["scores"]) == 12
+    ((scores, *others), clip) = clip_data(actions, boxes_per_tracklet=3)["scores"], actions
+    assert not others
+    assert np.array(scores) / 1e4 == pytest.approx(clip.chunk_scores[:, 2], abs=1e-4)
 
 
 def test_the_change_curve_is_in_hundredths_of_its_peak(result: Result) -> None:
@@ -67,13 +69,28 @@ def test_data_are_plain_and_small(result: Result) -> None:
     data = json.loads(json.dumps(clip_data(clip, boxes_per_tracklet=4), allow_nan=False))
     assert data["name"] == clip.name
     boxes = [tracklet[6] for tracklet in data["tracklets"]]
-    assert max(map(len, boxes)) == 4
-    for tracklet, rows in zip(clip.tracklets, boxes, strict=True):
-        assert rows[0][0] == pytest.approx(tracklet.boxes[0, 0], abs=0.01)
-        assert rows[-1][0] == pytest.approx(tracklet.boxes[-1, 0], abs=0.01)
+    assert max(map(len, boxes)) <= 4 * 5
+    assert max(len(t[6]) for t in data["tracklets"] if not t[2]) <= 2 * 5
+    for tracklet, packed in zip(clip.tracklets, boxes, strict=True):
+        assert packed[0] / 100 == pytest.approx(tracklet.boxes[0, 0], abs=0.01)
+        assert sum(packed[::5]) / 100 == pytest.approx(tracklet.boxes[-1, 0], abs=0.01)
 
 
-def test_progress_is_drawn_at_the_middles_of_chunks(result: Result) -> None:
+def test_times_of_chunks_are_stored_as_the_first_and_the_step(result: Result) -> None:
+    clip = view_clips(result)[0]
+    first, step = clip_data(clip, boxes_per_tracklet=1)["times"]
+    middles = clip.chunk_scores[:, :2].mean(axis=1)
+    assert first + step * np.arange(len(middles)) == pytest.approx(middles, abs=0.01)
+    uneven = replace(
+        result.corpus.chunks,
+        end=result.corpus.chunks.end - 0.1 * (np.arange(len(result.corpus.chunks.end)) == 3),
+    )
+    clip = view_clips(replace(result, corpus=replace(result.corpus, chunks=uneven)))[0]
+    times = clip_data(clip, boxes_per_tracklet=1)["times"]
+    assert times == pytest.approx(clip.chunk_scores[:, :2].mean(axis=1), abs=0.01)
+
+
+def test_progress_has_a_value_per_chunk(result: Result) -> None:
     n, t = len(result.clips), len(result.action_scores)
     unknown = replace(result, progress=None, reached_chance=None)
     plain = clip_data(view_clips(unknown)[0], boxes_per_tracklet=1)
@@ -82,6 +99,6 @@ def test_progress_is_drawn_at_the_middles_of_chunks(result: Result) -> None:
     clip = view_clips(known)[0]
     data = clip_data(clip, boxes_per_tracklet=1)
     assert data["reached"] == 0.25
-    assert [time for time, _ in data["progress"]] == [time for time, _ in data["scores"]]
     assert clip.progress is not None
-    assert [value for _, value in data["progress"]] == pytest.approx(clip.progress, abs=0.01)
+    assert len(data["progress"]) == len(data["scores"][0])
+    assert np.array(data["progress"]) / 100 == pytest.approx(clip.progress, abs=0.01)

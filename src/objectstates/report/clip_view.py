@@ -19,7 +19,7 @@ from objectstates.base.errors import ResultError
 from objectstates.data.clips import ChangeProfile, Chunk, EpisodeSpan
 from objectstates.data.corpus import UNKNOWN, Array, Corpus
 from objectstates.data.result import Result
-from objectstates.data.success import Reached
+from objectstates.data.success import Reached, reached_by
 from objectstates.report.clip_parts import Action, ChangeCurve, Moment, Segment, TrackletView
 from objectstates.report.mistakes import JudgedClip, judge_clip
 
@@ -56,7 +56,8 @@ class ClipView:
     @property
     def reached(self) -> Reached:
         """Whether the clip ends in state 2: yes, no or unsure; "" if it was not judged."""
-        return self.result.reached[self.number]
+        chance = self.reached_chance  # of this clip alone: `Result.reached` judges all clips
+        return "" if chance is None else reached_by(chance)
 
     @property
     def reached_chance(self) -> float | None:

@@ -1,7 +1,8 @@
 """The page's images: frames at given times, crops of tracklets, and the mean of crops.
 
-All are JPEGs of bounded size. The more clips there are, the fewer and smaller their frames, so that
-a page of any number of clips can be opened. The same videos give the same bytes.
+All are of bounded size, twice the pixels that the page shows, for screens of high density. The more
+clips there are, the fewer and smaller their frames, so that a page of any number of clips can be
+opened. The same videos give the same bytes.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from objectstates.data.corpus import Array
 from objectstates.parallel.pool import run_all
 from objectstates.parallel.tasks import Outcome, Tick
 from objectstates.report.clip_view import box_at
+from objectstates.report.pictures import QUALITY, Encoder, decode, encode, shrink
 from objectstates.video.frames_at import frames_at
 from objectstates.video.reader import Frame, Image
 
-READ_SIDE = 640  # pixels; the largest image on the page has 560
-_TOLERANCE = 1.0  # seconds from a requested time to its frame: any frame near is better than none
+READ_SIDE = 640  # pixels; the largest image on the page has 560, and crops are enlarged
+_NEAR = 0.2  # seconds from a requested time to its frame, in a complete video of 2.5 fps or more
+_TOLERANCE = 1.0  # the same in other videos: any frame near is better than none
 _READ_FPS = 12.5  # the nearest frame is then at most 0.04 s away
 _CROP_SIDE = 120  # pixels, twice what the page's montage shows, for screens of high density
 _CROP_CONTEXT = 1.2  # a crop's side relative to the longer side of its box
-_CROP_BYTES = 5_000
+_CROP_BYTES = 3_500
 _CHANGED = (255, 214, 0)  # the colour of changed places; the page's colour of changes
-# Scale and JPEG quality, tried in turn until an image is small enough.
-_ENCODINGS = ((1.0, 82), (1.0, 72), (1.0, 60), (0.8, 60), (0.65, 55), (0.5, 50), (0.35, 40))
+
+MOST_BYTES = 11_000_000
+"""Of all frames of the list of clips, before base64."""
 
 WHERE = -1
 """Stands for the index of a moment in the key of the frame that shows where a clip changed."""
@@ -42,34 +46,37 @@ Progress = Callable[[int, int], None]
 class FramePlan:
     """How many frames of what size a page has, by its number of clips.
 
-    side, bytes : limits of a frame. ``key_frames``: frames per clip beside the decisive moments.
-    clips : how many clips have frames.
+    side, bytes, quality : limits of a frame. The list of clips shows a frame 135 pixels wide (222
+        on tablets), the player up to 720, so more pixels serve the player.
+    key_frames : frames per clip beside the decisive moments. ``clips``: how many have frames.
     """
 
     side: int
     bytes: int
+    quality: int
     key_frames: int
     boxes_per_tracklet: int
     clips: int = 2000
     large_side: int = 560
-    large_bytes: int = 60_000
+    large_bytes: int = 36_000
 
     @classmethod
     def of(cls, n_clips: int, n_states: int = 2) -> FramePlan:
-        """At most about 22 MB of frames, whatever the numbers of clips and states.
+        """At most about 11 MB of frames, whatever the numbers of clips and states.
 
         >>> FramePlan.of(10).key_frames, FramePlan.of(500).key_frames
         (9, 0)
-        >>> [4 * n * FramePlan.of(n).bytes < 22_000_001 for n in (200, 500, 2000)]
+        >>> [4 * n * FramePlan.of(n).bytes <= MOST_BYTES for n in (200, 500, 2000)]
         [True, True, True]
         """
         key_frames = 9 if n_clips <= 60 else 3 if n_clips <= 150 else 0
-        side = 400 if n_clips <= 60 else 320 if n_clips <= 150 else 280 if n_clips <= 700 else 200
+        side = 400 if n_clips <= 60 else 320 if n_clips <= 150 else 270 if n_clips <= 700 else 200
         decisive = 2 * n_states  # of the states and actions, and one of where the clip changed
         frames = min(n_clips, cls.clips) * (decisive + key_frames)
         return cls(
             side=side,
-            bytes=min(30_000, 22_000_000 // frames),
+            bytes=min(18_000, MOST_BYTES // frames),
+            quality=QUALITY if n_clips <= 150 else 75,
             key_frames=key_frames,
             boxes_per_tracklet=9 if n_clips <= 150 else 5 if n_clips <= 700 else 2,
         )
@@ -94,16 +101,17 @@ class FrameRequest:
 
 @dataclass(frozen=True)
 class FrameImage:
-    """A frame as JPEG.
+    """A frame as encoded pictures.
 
     time : of the frame, near the requested time.
     width, height : of the video in pixels, the units of boxes.
+    picture : at the size of the list of clips. ``crop``: of a tracklet. ``large``: at the top.
     """
 
     time: float
     width: int
     height: int
-    jpeg: bytes
+    picture: bytes
     crop: bytes | None = None
     large: bytes | None = None
 
@@ -150,29 +158,15 @@ def read_requests(
     return FrameImages(images, problems)
 
 
-def mean_crop(crops: Sequence[bytes], most_bytes: int = 20_000) -> bytes | None:
-    """The mean image of crops as JPEG; None if there are none."""
+def mean_crop(crops: Sequence[bytes], most_bytes: int = 12_000) -> bytes | None:
+    """The mean image of crops, encoded; None if there are none."""
     if not crops:
         return None
     total = np.zeros((_CROP_SIDE, _CROP_SIDE, 3))
     for crop in crops:
-        total += np.asarray(cv2.imdecode(np.frombuffer(crop, np.uint8), cv2.IMREAD_COLOR))
+        total += cv2.resize(decode(crop), (_CROP_SIDE, _CROP_SIDE))  # some were made smaller
     mean = np.round(total / len(crops)).astype(np.uint8)
-    return encode(np.ascontiguousarray(mean[:, :, ::-1]), most_bytes)
-
-
-def encode(image: Image, most_bytes: int) -> bytes:
-    """RGB (H, W, 3) as JPEG, in the best of `_ENCODINGS` that takes at most ``most_bytes``."""
-    data = b""
-    for scale, quality in _ENCODINGS:
-        size = max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale))
-        small = image if scale == 1 else cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-        options = [cv2.IMWRITE_JPEG_QUALITY, quality, cv2.IMWRITE_JPEG_OPTIMIZE, 1]
-        _, coded = cv2.imencode(".jpg", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), options)
-        data = coded.tobytes()
-        if len(data) <= most_bytes:
-            break
-    return data
+    return encode(mean, most_bytes, quality=92)  # it is smooth, and shown larger than it is
 
 
 _Frames = tuple[dict[tuple[int, int], FrameImage], str]
@@ -188,28 +182,39 @@ class _FrameReader:
 
     def __call__(self, item: tuple[str, tuple[FrameRequest, ...]], tick: Tick) -> _Frames:
         video, requests = item
+        images, problems = self._read(video, requests, _NEAR)
+        if len(images) < len(requests):
+            images, problems = self._read(video, requests, _TOLERANCE)
+        tick(len(images))
+        return images, "".join(problems[-1:])  # frames that cannot be read come last
+
+    def _read(
+        self, video: str, requests: Sequence[FrameRequest], tolerance: float
+    ) -> tuple[dict[tuple[int, int], FrameImage], list[str]]:
+        """The images and problems; frames are converted from ``tolerance`` s before each time."""
         rate = self.image_fps if isinstance(self.image_fps, int | float) else self.image_fps[video]
         by_time: dict[float, list[FrameRequest]] = {}
         for request in requests:
             by_time.setdefault(request.time, []).append(request)
+        encoder = Encoder(self.plan.bytes, self.plan.quality)  # one per video, for the same bytes
+        details = any(request.large or request.boxes is not None for request in requests)
         problems: list[str] = []
         images = {
-            request.key: self._encode(request, frame)
+            request.key: self._encode(request, frame, encoder)
             for time, frame in frames_at(
                 video,
                 by_time,
-                tolerance=_TOLERANCE,
+                tolerance=tolerance,
                 fps=_READ_FPS,
-                max_side=READ_SIDE,
+                max_side=READ_SIDE if details else self.plan.side,
                 image_fps=rate,
                 problems=problems,
             )
             for request in by_time[time]
         }
-        tick(len(images))
-        return images, "".join(problems[-1:])  # frames that cannot be read come last
+        return images, problems
 
-    def _encode(self, request: FrameRequest, frame: Frame) -> FrameImage:
+    def _encode(self, request: FrameRequest, frame: Frame, encoder: Encoder) -> FrameImage:
         height, width = frame.image.shape[:2]
         scale = np.array([*frame.scale, *frame.scale])
         crop = None
@@ -224,7 +229,7 @@ class _FrameReader:
             time=frame.time,
             width=round(width * frame.scale[0]),
             height=round(height * frame.scale[1]),
-            jpeg=encode(small, plan.bytes),
+            picture=encoder(small),
             crop=crop,
             large=encode(_shrink(frame.image, plan.large_side), plan.large_bytes)
             if request.large
@@ -233,20 +238,17 @@ class _FrameReader:
 
 
 def _shrink(image: Image, side: int) -> Image:
-    factor = side / max(image.shape[:2])
-    if factor >= 1:
-        return image
-    size = max(1, round(image.shape[1] * factor)), max(1, round(image.shape[0] * factor))
-    return cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+    return shrink(image, side / max(image.shape[:2]))
 
 
 def _tint(image: Image, where: Array) -> Image:
     """The image in grey, with the places ``where`` (h, w), 0 to 255, in colour."""
     height, width = image.shape[:2]
-    grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))[..., None] / 255
+    light = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.float32)
+    grey = light[..., None] / 255
     amount = cv2.resize(where.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
     share = np.asarray(amount)[..., None] / 255
-    colour = np.array(_CHANGED) * (0.45 + 0.55 * grey)  # the darker pixels stay darker
+    colour = np.array(_CHANGED, np.float32) * (0.45 + 0.55 * grey)  # the darker pixels stay darker
     return np.round((1 - share) * (25 + 170 * grey) + share * colour).astype(np.uint8)
 
 
@@ -258,5 +260,4 @@ def _crop_square(image: Image, box: Array) -> Image:
     rows = np.linspace(y - half, y + half, 2 * _CROP_SIDE).astype(np.float32)
     map_x, map_y = np.meshgrid(columns, rows)
     large = cv2.remap(image, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    size = _CROP_SIDE, _CROP_SIDE
-    return cv2.resize(large, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+    return shrink(large.astype(np.uint8, copy=False), 0.5)

@@ -38,6 +38,7 @@ from objectstates.report.frames import (
     read_requests,
 )
 from objectstates.report.page_data import encoded_frames, script_data
+from objectstates.report.pictures import data_url
 from objectstates.report.verdict_text import section, side_texts, with_code
 from objectstates.video import fingerprint
 
@@ -284,16 +285,16 @@ def _crops(clips: Sequence[ClipView], images: FrameImages) -> list[dict[str, Any
                 crops.append(image.crop)
         mean = mean_crop(crops)
         if mean is not None:
-            states.append({"state": state, "thumbnails": thumbnails, "mean": _data_url(mean)})
+            states.append({"state": state, "thumbnails": thumbnails, "mean": data_url(mean)})
     return states
 
 
-def _thumbnail(clip: ClipView, moment: Moment, image: FrameImage, jpeg: bytes) -> _Thumbnail:
+def _thumbnail(clip: ClipView, moment: Moment, image: FrameImage, picture: bytes) -> _Thumbnail:
     box = None
     if moment.tracklet is not None and len(boxes := clip.tracklets[moment.tracklet].boxes):
         x1, y1, x2, y2 = (round(float(side)) for side in box_at(boxes, image.time))
         box = x1, y1, x2 - x1, y2 - y1
-    return _Thumbnail(clip, moment, _data_url(jpeg), (image.width, image.height), box)
+    return _Thumbnail(clip, moment, data_url(picture), (image.width, image.height), box)
 
 
 def _missing(result: Result, images: FrameImages, plan: FramePlan) -> list[str]:
@@ -314,7 +315,3 @@ def _missing(result: Result, images: FrameImages, plan: FramePlan) -> list[str]:
     if len(videos) > plan.clips:
         lines.append(f"Only the {plan.clips} most confident clips have frames.")
     return lines + list(images.problems.values())[:5]
-
-
-def _data_url(jpeg: bytes) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()

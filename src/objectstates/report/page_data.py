@@ -14,12 +14,15 @@ from urllib.parse import quote
 import numpy as np
 from markupsafe import Markup
 
+from objectstates.data.corpus import Array
 from objectstates.data.result import Result
 from objectstates.data.truth import truth_count
+from objectstates.report.box_data import packed_boxes
 from objectstates.report.clip_parts import Action, TrackletView
 from objectstates.report.clip_view import ClipView
 from objectstates.report.frames import WHERE, FrameImage, FrameImages
 from objectstates.report.headline import called
+from objectstates.report.pictures import media_type
 
 _CHANGE_BINS = 150  # of a clip's change curve; more than one per three pixels cannot be seen
 
@@ -58,6 +61,7 @@ def script_data(
         "called": called(result.names),
         "actions": [label.replace("_", " ") for label in result.action_labels],
         "scale": [low, high],
+        "pictures": media_type(),
         "byTime": truth_count(result.corpus).by_time,  # the truth does not tell where the object is
     }
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
@@ -67,11 +71,16 @@ def script_data(
 
 
 def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
-    """One clip, with numbers rounded to what the page can show."""
+    """One clip, with numbers rounded to what the page can show.
+
+    times : middles of the chunks: the first and the step, or all if the steps differ.
+    scores : per action, of the chunks, in ten-thousandths. ``progress``: in hundredths.
+    """
     start, end = clip.extent
     judged, lanes = clip.judged, _lanes(clip.tracklets)
     far, wrong = judged.action_error, judged.disagreement
-    tracklets = zip(clip.tracklets, lanes, strict=True)
+    tracklets = zip(clip.tracklets, lanes, _boxes_data(clip, boxes_per_tracklet), strict=True)
+    scores = clip.chunk_scores[:, 2:]
     return {
         "name": clip.name,
         "start": _round(start),
@@ -80,19 +89,16 @@ def clip_data(clip: ClipView, *, boxes_per_tracklet: int) -> dict[str, Any]:
         "disagreement": None if wrong is None else _round(wrong, 4),
         "off": None if far is None or not np.isfinite(far) else _round(far),
         "kinds": list(judged.kinds),
-        "scores": [
-            [_round((a + b) / 2), *(_round(score, 4) for score in scores)]
-            for a, b, *scores in clip.chunk_scores.tolist()
-        ]
-        if np.isfinite(clip.chunk_scores).all()
+        "times": _times_data(clip.chunk_scores[:, :2].mean(axis=1)),
+        "scores": np.round(1e4 * scores.T).astype(int).tolist()
+        if np.isfinite(scores).all()
         else [],
         "actions": [_action_data(action) for action in clip.actions],
         "truth": None
         if judged.true_actions is None
         else [[[_round(a), _round(b)] for a, b in found] for found in judged.true_actions],
         "tracklets": [
-            _tracklet_data(t, clip.shown_interval(t), lane, boxes_per_tracklet)
-            for t, lane in tracklets
+            _tracklet_data(t, clip.shown_interval(t), lane, packed) for t, lane, packed in tracklets
         ],
         "change": _change_data(clip),
         "progress": _progress_data(clip),
@@ -105,12 +111,17 @@ def _action_data(action: Action) -> list[Any]:
     return [action.number, *(_round(x) for x in (action.start, action.end, action.time))]
 
 
-def _progress_data(clip: ClipView) -> list[list[float]] | None:
-    """Time and progress of the chunks."""
-    if clip.progress is None:
-        return None
-    middles = clip.chunk_scores[:, :2].mean(axis=1)
-    return [[_round(t), _round(p)] for t, p in zip(middles, clip.progress, strict=True)]
+def _times_data(times: Array) -> list[float]:
+    """The first time and the step; all times if some step differs by a hundredth of a second."""
+    step = float(times[-1] - times[0]) / max(len(times) - 1, 1)
+    even = times[0] + step * np.arange(len(times))
+    if np.abs(times - even).max() < 0.01:
+        return [_round(times[0], 3), _round(step, 5)]
+    return [_round(time) for time in times]
+
+
+def _progress_data(clip: ClipView) -> list[int] | None:
+    return None if clip.progress is None else np.round(100 * clip.progress).astype(int).tolist()
 
 
 def _change_data(clip: ClipView) -> dict[str, Any] | None:
@@ -129,16 +140,21 @@ def _change_data(clip: ClipView) -> dict[str, Any] | None:
 
 
 def _tracklet_data(
-    tracklet: TrackletView, shown: tuple[float, float], lane: int, most_boxes: int
+    tracklet: TrackletView, shown: tuple[float, float], lane: int, boxes: list[int]
 ) -> list[Any]:
-    """Start and end of what is shown, state, lane, score, truth, boxes (evenly spaced ones)."""
-    count = min(len(tracklet.boxes), most_boxes)
-    rows = np.unique(np.linspace(0, len(tracklet.boxes) - 1, count).round().astype(np.int64))
-    boxes = [
-        [_round(t), *(round(side) for side in box)] for t, *box in tracklet.boxes[rows].tolist()
-    ]
+    """Start and end of what is shown, state, lane, score, truth, `packed_boxes`."""
     score = _round(tracklet.score) if math.isfinite(tracklet.score) else None
     return [*map(_round, shown), tracklet.state, lane, score, tracklet.truth, boxes]
+
+
+def _boxes_data(clip: ClipView, most: int) -> list[list[int]]:
+    """Per tracklet its `packed_boxes`; half as many without a state: thin lines in the player."""
+    packed = [
+        packed_boxes([t.boxes for t in clip.tracklets if bool(t.state) is labelled], limit)
+        for labelled, limit in ((False, (most + 1) // 2), (True, most))
+    ]
+    rest = [iter(boxes) for boxes in packed]
+    return [next(rest[bool(t.state)]) for t in clip.tracklets]
 
 
 def _lanes(tracklets: Sequence[TrackletView]) -> list[int]:
@@ -166,11 +182,12 @@ def encoded_frames(clips: Sequence[ClipView], images: FrameImages) -> list[tuple
     """
     rows = []
     for clip in clips:
-        jpegs = [images.by_moment[clip.number, index].jpeg for index in _positions(clip, images)]
+        found = [images.by_moment[clip.number, index] for index in _positions(clip, images)]
         if where := images.by_moment.get((clip.number, WHERE)):
-            jpegs.append(where.jpeg)
-        if jpegs:
-            rows.append((clip.number, " ".join(base64.b64encode(x).decode() for x in jpegs)))
+            found.append(where)
+        if found:
+            coded = (base64.b64encode(image.picture).decode() for image in found)
+            rows.append((clip.number, " ".join(coded)))
     return rows
 
 

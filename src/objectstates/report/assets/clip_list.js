@@ -5,6 +5,7 @@
 function fill(number) {
   const body = rows.get(number).querySelector(".body");
   if (body.childElementCount) return;
+  unpack(clips[number]);
   const moments = makeMoments(number);
   if (chain || moments.className === "chips") body.classList.add("no-thumbnails");
   body.append(moments, makeTimeline(number));
@@ -25,6 +26,7 @@ else watchRows();
 const closed = [];
 window.addEventListener("beforeprint", () => {
   for (const [number, row] of rows) if (!row.hidden) fill(number);
+  for (const image of document.querySelectorAll("img[loading]")) image.loading = "eager";
   for (const table of document.querySelectorAll("details:not([open])")) { table.open = true; closed.push(table); }
 });
 window.addEventListener("afterprint", () => { for (const table of closed.splice(0)) table.open = false; });

@@ -14,6 +14,35 @@ const truthName = (label) => (label === AMBIGUOUS ? "ambiguous" : label ? called
 const truly = (label) => `${data.byTime && label ? "by time" : "truly"} ${truthName(label)}`;
 const SVG = "http://www.w3.org/2000/svg";
 
+// --- numbers that are stored in short -----------------------------------------------------------------
+
+// Before a clip is drawn: times of its chunks, scores as [time, score of each action], boxes of its tracklets.
+function unpack(clip) {
+  if (clip.unpacked) return;
+  clip.unpacked = true;
+  const [first, step] = clip.times;
+  const count = Math.max(clip.scores.length ? clip.scores[0].length : 0, clip.progress ? clip.progress.length : 0);
+  const times = clip.times.length > 2 ? clip.times : Array.from({ length: count }, (_, k) => first + k * step);
+  clip.scores = (clip.scores[0] ?? []).map((_, k) => [times[k], ...clip.scores.map((scores) => scores[k] / 10000)]);
+  if (clip.progress) clip.progress = clip.progress.map((value, k) => [times[k], value / 100]);
+  for (const tracklet of clip.tracklets) tracklet[6] = unpackBoxes(tracklet[6]);
+}
+
+// From time in hundredths of a second, x, y, width, height, each minus that of the box before, to [time, x1, y1, x2, y2].
+function unpackBoxes(differences) {
+  const boxes = [];
+  let [time, x, y, width, height] = [0, 0, 0, 0, 0];
+  for (let k = 0; k < differences.length; k += 5) {
+    time += differences[k];
+    x += differences[k + 1];
+    y += differences[k + 2];
+    width += differences[k + 3];
+    height += differences[k + 4];
+    boxes.push([time / 100, x, y, x + width, y + height]);
+  }
+  return boxes;
+}
+
 // --- helpers -----------------------------------------------------------------------------------------
 
 function element(tag, className = "", text = "") {

@@ -46,13 +46,13 @@ function drawBoxes(svg, clip, time) {
 
 // --- frames ------------------------------------------------------------------------------------------
 
-// Frames are at the end of the file, which may still be loading when the page is first shown.
+// A row is made when it is scrolled near, so its pictures are decoded only then. Frames are at the end of the file, which may still be loading when the page is first shown.
 function frames(number) {
   const store = document.getElementById(`frames-${number}`);
   return store ? store.textContent.split(" ") : [];
 }
 
-const source = (data) => `data:image/jpeg;base64,${data}`;
+const source = (picture) => `data:${data.pictures};base64,${picture}`;
 
 function makeThumbnail(number, moment, stored) {
   const clip = clips[number];
