@@ -1,4 +1,4 @@
-"""ONNX files without the package ``onnx``: the messages that our graphs need, and a reader of names.
+"""ONNX files without the package ``onnx``: what our graphs need, and a reader of file names.
 
 A file is one protobuf message (``onnx.proto`` of ONNX). A message is a list of fields, each a key
 (number and wire type) and a value: a variable-length integer, four or eight bytes, or a length and
