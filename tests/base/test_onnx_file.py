@@ -1,11 +1,14 @@
 from contextlib import suppress
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
 
 from objectstates.base.onnx_file import FLOAT, INT64, UINT8, Node, external_names, model_file
+
+onnx = pytest.importorskip("onnx", reason="compares with the package onnx")
+helper, numpy_helper, TensorProto = onnx.helper, onnx.numpy_helper, onnx.TensorProto
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 NAMES = st.text("abcXYZ_.ü", min_size=1, max_size=200)
@@ -53,7 +56,7 @@ def test_element_types_are_those_of_onnx():
     assert (FLOAT, UINT8, INT64) == (TensorProto.FLOAT, TensorProto.UINT8, TensorProto.INT64)
 
 
-def stored_in(name: str, elsewhere: bool = True) -> TensorProto:
+def stored_in(name, elsewhere=True):
     tensor = TensorProto(dims=[1], data_type=TensorProto.FLOAT, name=name)
     tensor.external_data.add(key="offset", value="0")
     tensor.external_data.add(key="location", value=name)
