@@ -77,7 +77,7 @@ def measure(repeats: int, empty: bool) -> dict[str, dict[str, float]]:
         times: dict[str, list[tuple[float, float]]] = {}
         if empty:
             times["first fit, nothing compiled"] = [seconds((["-c", FIT], again))]
-        seconds((["-m", "tools.solver_kernels"], own))  # what the wheel brings
+        seconds((["-m", "tools.light_kernels"], own))  # what the wheel brings
         rows: dict[str, Command] = {
             REFERENCE: (["-c", REFERENCE], {}),
             "import objectstates": (["-c", "import objectstates"], own),

@@ -1,8 +1,8 @@
-"""Build hook: a wheel brings the compiled kernels of the solver for the machine that builds it.
+"""Build hook: a wheel brings compiled kernels for the machine that builds it.
 
-Compiling them takes half a minute, which a user would else wait for at the first fit. A wheel that
-is used elsewhere works too: kernels for another CPU, Python or numba are not found, and compiled on
-first use (``base/jit.py``).
+Those are the kernels of ``light_kernels.py``. Compiling them takes 45 s of one core, which a user
+would else wait for at the first use. A wheel that is used elsewhere works too: kernels for another
+CPU, Python or numba are not found, and compiled on first use (``base/jit.py``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class KernelHook(BuildHookInterface):  # type: ignore[misc]
         if version != "editable":
             environment["NUMBA_CACHE_DIR"] = self._scratch.name
         done = subprocess.run(
-            [sys.executable, "-m", "tools.solver_kernels"], cwd=self.root, env=environment,
+            [sys.executable, "-m", "tools.light_kernels"], cwd=self.root, env=environment,
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:

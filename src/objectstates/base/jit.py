@@ -5,8 +5,8 @@ a cached kernel with its own file alone. So the kernels of one state of the sour
 their own, named after a digest of all files that define kernels: a kernel of another state is never
 found, wherever the folder lies and whatever the files' dates.
 
-Installing the package compiles the kernels of the solver (``tools/kernel_hook.py``), so that the
-first fit does not wait for them. They lie in the package and serve the versions of Python and numba
+Installing the package compiles the kernels of a fit (``tools/kernel_hook.py``), so that the first
+one does not wait for them. They lie in the package and serve the versions of Python and numba
 and the kind of CPU that they were compiled with; elsewhere kernels are compiled on first use.
 """
 

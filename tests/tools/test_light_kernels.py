@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 from objectstates.solver import block_steps, cost, distortion, oracle, problem, rounding
-from tools import solver_kernels
+from tools import light_kernels
 
 def compiled():
     modules = block_steps, cost, distortion, oracle, problem, rounding
@@ -14,7 +14,7 @@ def compiled():
     return {name: tuple(each.signatures) for name, each in kernels.items()
             if hasattr(each, "signatures")}
 
-solver_kernels.main()
+light_kernels.main()
 before = compiled()
 assert before["sweep"], before
 

@@ -1,8 +1,8 @@
-"""Compile the kernels of a fit in memory: ``python -m tools.solver_kernels``.
+"""Compile the kernels of a fit in memory, and the largest one of ingestion.
 
-It solves a tiny problem with random features. Unlike ``tools.compile_kernels`` it needs the
-packages of the solver alone (numpy, scipy, numba), which ``kernel_hook.py`` installs where the
-package is built.
+``python -m tools.light_kernels`` solves a tiny problem with random features. Unlike
+``tools.compile_kernels`` it needs numpy, scipy and numba alone, which are installed where the
+package is built (``kernel_hook.py``).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from objectstates.base.choices import SideName
+from objectstates.features.lasting_pieces import StepLimits, find_steps
 from objectstates.solver.cost import factored
 from objectstates.solver.frank_wolfe import minimise
 from objectstates.solver.in_memory import InMemoryProblem
@@ -22,6 +23,13 @@ SIZES: dict[SideName, int] = {"action": 2, "state": 24}
 
 
 def main() -> None:
+    fit()
+    frames, exposure = np.zeros((9, 4, 4, 3), np.uint8), np.zeros((9, 3), np.float32)
+    find_steps(frames, exposure, StepLimits(half=8.0, least=4.0, tie=0.5))
+
+
+def fit() -> None:
+    """Solve a problem, and learn from its labels."""
     rng = np.random.default_rng(0)
     offsets = ROWS * np.arange(CLIPS + 1)
     start = np.tile(np.arange(float(ROWS)), CLIPS)
