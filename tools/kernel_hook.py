@@ -27,7 +27,9 @@ class KernelHook(BuildHookInterface):  # type: ignore[misc]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called before the wheel is written; an editable one uses the kernels in ``src``."""
         self._scratch = tempfile.TemporaryDirectory()
-        environment = {**os.environ, "PYTHONPATH": str(Path(self.root) / "src")}
+        # pip's environment of the build is in this variable too.
+        paths = [str(Path(self.root) / "src"), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         if version != "editable":
             environment["NUMBA_CACHE_DIR"] = self._scratch.name
         done = subprocess.run(
