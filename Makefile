@@ -56,6 +56,7 @@ debian:
 benchmark: .venv/installed-dev
 	$(BIN)/python -m benchmarks.solver
 	$(BIN)/python -m benchmarks.ingest
+	$(BIN)/python -m benchmarks.start
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.narration
 	$(BIN)/python -m benchmarks.wild.retrieval

@@ -84,3 +84,14 @@ def test_a_source_dated_in_the_future_is_compiled_once_and_old_kernels_are_delet
     package.define(5)
     assert package.run() == (10, False)
     assert not old.exists()
+
+
+def test_kernels_that_came_with_the_package_are_used_wherever_it_lies(tmp_path):
+    """A wheel is built in one folder, installed in another, perhaps read by others than root."""
+    built, installed = SmallPackage(tmp_path / "built"), tmp_path / "installed"
+    assert built.run() == (2, False)
+    shutil.move(built.root, installed)
+    os.utime(installed / "objectstates" / "base" / "callee.py", (1e9, 1e9))
+    built.root, elsewhere = installed, tmp_path / "numba"
+    assert built.run(NUMBA_CACHE_DIR=str(elsewhere)) == (2, True)
+    assert not list(elsewhere.rglob("*.nbc"))

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError as SklearnNotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from objectstates.base.choices import (
     ConstraintName,
@@ -29,6 +26,7 @@ from objectstates.base.errors import (
     ResultError,
     SettingError,
 )
+from objectstates.base.estimator_api import Estimator, not_fitted_error
 from objectstates.base.torch_utils import within_memory
 from objectstates.data.corpus import Corpus
 from objectstates.data.corrections import Correction, read_corrections
@@ -79,12 +77,8 @@ class Prepared:
     names: LabelNames | None
 
 
-class NotFittedError(SettingError, SklearnNotFittedError):  # type: ignore[misc]
-    """The estimator was used before it was fitted."""
-
-
 @dataclass(eq=False, repr=False)
-class JointDiscovery(BaseEstimator):  # type: ignore[misc]
+class JointDiscovery(Estimator):
     """Discover two object states and the action between them, in all clips of a corpus at once;
     or a chain of more states and the actions between them.
 
@@ -559,22 +553,12 @@ class JointDiscovery(BaseEstimator):  # type: ignore[misc]
         else:
             check_out_of_core(self.get_params(), shards, 1, ray_address)
 
-    def __sklearn_tags__(self) -> Any:
-        """Tags of scikit-learn: it learns without targets, from a corpus and not from an array."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = False
-        tags.input_tags.two_d_array = False
-        tags.no_validation = True
-        return tags
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "result_")
 
     def _check_fitted(self) -> None:
-        try:
-            check_is_fitted(self)
-        except SklearnNotFittedError as error:
-            raise NotFittedError(str(error)) from None
+        if not self.__sklearn_is_fitted__():
+            raise not_fitted_error(self)
 
     def _settings(self) -> dict[str, Any]:
         """The parameters in order of declaration, as JSON has them: without NumPy scalars."""

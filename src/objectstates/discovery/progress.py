@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.isotonic import isotonic_regression
+from scipy.optimize import isotonic_regression
 
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.progress import ProgressModel
@@ -288,5 +288,5 @@ def _curve(model: ProgressModel, corpus: Corpus, found: Result, raw: Array, chan
     progress = np.empty(len(raw))
     for n in range(len(corpus)):
         rows = list(corpus.chunk_rows(n))
-        progress[rows] = isotonic_regression(scaled[rows])
+        progress[rows] = isotonic_regression(scaled[rows]).x
     return progress

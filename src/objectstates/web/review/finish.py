@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import clone
-
 from objectstates.app.workspace import Workspace
 from objectstates.base.errors import ObjectStatesError, SettingError
 from objectstates.data.label_names import LabelNames
@@ -94,9 +92,8 @@ class Finisher:
         place = self._workspace
         self._publish(stage="fit")
         earlier = Result.load(place.result).summary.get("configuration")
-        result, _ = place.fit(
-            clone(self._model), corrections=rows, names=names, configuration=earlier
-        )
+        unfitted = JointDiscovery(**self._model.get_params())
+        result, _ = place.fit(unfitted, corrections=rows, names=names, configuration=earlier)
         self._call(result)
         self._wrote(place.result)
         self._publish(stage="report")
