@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-CORE = ("numpy", "scipy", "sklearn", "numba", "cv2", "av", "pyarrow", "onnx", "onnxruntime")
+CORE = ("numpy", "scipy", "sklearn", "numba", "cv2", "av", "pyarrow", "onnxruntime")
 TORCH = ("torch", "torchvision")
 
 

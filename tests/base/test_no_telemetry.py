@@ -26,10 +26,10 @@ sys.addaudithook(lambda event, details: asked.append(details) if event in watche
 
 ONNX = """
 import numpy as np
-from onnx import TensorProto
+from objectstates.base.onnx_file import FLOAT
 from objectstates.base.onnx_utils import GraphBuilder, inference_session
 
-graph, kind = GraphBuilder(), (TensorProto.FLOAT, [1])
+graph, kind = GraphBuilder(), (FLOAT, [1])
 graph.add("Relu", "x", output="y")
 session = inference_session(graph.model("m", {"x": kind}, {"y": kind}))
 assert session.run(None, {"x": np.array([-1.0], np.float32)})[0] == 0

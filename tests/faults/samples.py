@@ -233,8 +233,7 @@ def write_fewshot(path: Path) -> None:
 
 def write_onnx(path: Path) -> None:
     """A detector with one constant box."""
-    from onnx import TensorProto
-
+    from objectstates.base.onnx_file import FLOAT
     from objectstates.base.onnx_utils import GraphBuilder
 
     graph = GraphBuilder()
@@ -245,11 +244,11 @@ def write_onnx(path: Path) -> None:
     graph.add("ReduceMean", "images", output="mean", keepdims=0)
     content = graph.model(
         "tiny",
-        {"images": (TensorProto.FLOAT, (1, 3, 32, 32))},
+        {"images": (FLOAT, (1, 3, 32, 32))},
         {
-            "boxes": (TensorProto.FLOAT, (1, 4)),
-            "scores": (TensorProto.FLOAT, (1,)),
-            "mean": (TensorProto.FLOAT, ()),
+            "boxes": (FLOAT, (1, 4)),
+            "scores": (FLOAT, (1,)),
+            "mean": (FLOAT, ()),
         },
     )
     path.write_bytes(content)

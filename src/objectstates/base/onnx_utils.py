@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto, ValueInfoProto
+from objectstates.base.onnx_file import Node, Shape, external_names, model_file
 
-Shape = Sequence[int | str | None]
+OPERATORS, FILE_VERSION = 17, 8  # of our graphs; onnxruntime knows them from version 1.12 on
 
 
 def inference_session(
@@ -36,44 +35,31 @@ def inference_session(
 def external_files(path: Path) -> list[Path]:
     """The files, other than ``path``, that hold tensors of the model, sorted; none for most models.
 
-    They may have any name, and belong to any part of the graph, so all parts are searched.
+    Raises ValueError if the model cannot be read.
     """
-    import onnx
-
-    found, parts = set[str](), [onnx.load(path, load_external_data=False)]
-    while parts:
-        part = parts.pop()
-        if isinstance(part, onnx.TensorProto):
-            if part.data_location == onnx.TensorProto.EXTERNAL:
-                found |= {entry.value for entry in part.external_data if entry.key == "location"}
-            continue
-        for field, value in part.ListFields():
-            if field.message_type is not None:
-                parts += value if isinstance(value, Sequence) else [value]
-    return [path.parent / name for name in sorted(found)]
+    return [path.parent / name for name in sorted(external_names(path.read_bytes()))]
 
 
 class GraphBuilder:
     """Collects the nodes and constants of a graph; every node has one output."""
 
     def __init__(self) -> None:
-        self.nodes: list[NodeProto] = []
-        self.constants: dict[str, TensorProto] = {}
+        self.nodes: list[Node] = []
+        self.constants: dict[str, npt.NDArray[Any]] = {}
 
     def constant(self, name: str, value: npt.ArrayLike) -> str:
-        """Add a constant unless one of this name is there."""
-        from onnx import numpy_helper
-
+        """Add a constant (float32, int64 or uint8) unless one of this name is there."""
         if name not in self.constants:
-            self.constants[name] = numpy_helper.from_array(np.array(value, order="C"), name)
+            self.constants[name] = np.array(value, order="C")
         return name
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add a node; return the name of its output, by default operator and node number."""
-        from onnx import helper
+        """Add a node; return the name of its output, by default operator and node number.
 
+        attributes : integers, floats or lists of integers.
+        """
         output = output or f"{operator}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
+        self.nodes.append(Node(operator, inputs, output, attributes))
         return output
 
     def model(
@@ -82,36 +68,27 @@ class GraphBuilder:
         inputs: Mapping[str, tuple[int, Shape]],
         outputs: Mapping[str, tuple[int, Shape]],
     ) -> bytes:
-        """The checked model, of the nodes and constants that the outputs depend on.
+        """The model, of the nodes and constants that the outputs depend on.
 
-        inputs, outputs : element type (`onnx.TensorProto`) and shape by name.
+        inputs, outputs : element type (of `onnx_file`) and shape by name.
         """
-        import onnx
-        from onnx import helper
-
         nodes = self._ancestors(outputs)
-        used = {value for node in nodes for value in node.input}
-        constants = [tensor for key, tensor in self.constants.items() if key in used]
-        model = helper.make_model(
-            helper.make_graph(nodes, name, _infos(inputs), _infos(outputs), constants),
-            opset_imports=[helper.make_opsetid("", 17)],
-            ir_version=8,
-            producer_name="objectstates",
+        used = {value for node in nodes for value in node.inputs}
+        return model_file(
+            name,
+            nodes,
+            [(key, value) for key, value in self.constants.items() if key in used],
+            [(key, *kind) for key, kind in inputs.items()],
+            [(key, *kind) for key, kind in outputs.items()],
+            operators=OPERATORS,
+            version=FILE_VERSION,
         )
-        onnx.checker.check_model(model)
-        return bytes(model.SerializeToString(deterministic=True))
 
-    def _ancestors(self, outputs: Mapping[str, Any]) -> list[NodeProto]:
+    def _ancestors(self, outputs: Mapping[str, Any]) -> list[Node]:
         """Nodes that some output depends on, in order."""
         needed, kept = set(outputs), []
         for node in reversed(self.nodes):
-            if node.output[0] in needed:
-                needed.update(node.input)
+            if node.output in needed:
+                needed.update(node.inputs)
                 kept.append(node)
         return kept[::-1]
-
-
-def _infos(values: Mapping[str, tuple[int, Shape]]) -> list[ValueInfoProto]:
-    from onnx import helper
-
-    return [helper.make_tensor_value_info(name, *kind) for name, kind in values.items()]

@@ -294,8 +294,12 @@ def _class_index(
 
 def _digest(path: Path) -> str:
     """Digest of a model and of the files that hold weights of it."""
+    try:
+        files = (path, *external_files(path))
+    except ValueError as error:
+        raise DetectorError(f"{path}: this cannot be read as an ONNX model: {error}") from error
     digest = hashlib.sha256()
-    for file in (path, *external_files(path)):
+    for file in files:
         with file.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()

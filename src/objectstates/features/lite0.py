@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from objectstates.base.cache import cache_folder
 from objectstates.base.errors import SettingError
+from objectstates.base.onnx_file import FLOAT, UINT8
 from objectstates.base.onnx_utils import GraphBuilder, inference_session
 from objectstates.base.storage import write_atomically
 from objectstates.features import lite0_weights
@@ -169,10 +170,8 @@ def build_graph(
     margins : rows and columns of pixels at the bottom and the right that are padding. If there
         are any, the outputs ``fine8`` and ``fine16`` are the maps of the images without them.
     """
-    from onnx import TensorProto
-
     graph = _Graph(weights)
-    x = graph.add("Cast", "images", to=TensorProto.FLOAT)
+    x = graph.add("Cast", "images", to=FLOAT)
     x = graph.add("Sub", x, graph.constant("mean", np.float32(_MEAN)))
     x = graph.add("Div", x, graph.constant("scale", np.float32(_SCALE)))
     x = graph.add("Transpose", x, perm=[0, 3, 1, 2])
@@ -188,8 +187,8 @@ def build_graph(
         wanted += [_map_name(s, fine=True) for s in FINE_STRIDES]
     for name in wanted:
         graph.add("Transpose", levels[name], output=name, perm=[0, 2, 3, 1])
-    outputs = dict.fromkeys(wanted, (TensorProto.FLOAT, ("B", None, None, None)))
-    images = {"images": (TensorProto.UINT8, ("B", "H", "W", 3))}
+    outputs = dict.fromkeys(wanted, (FLOAT, ("B", None, None, None)))
+    images = {"images": (UINT8, ("B", "H", "W", 3))}
     return graph.model("efficientnet-lite0", images, outputs)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import NarrationError
+from objectstates.base.onnx_file import FLOAT, INT64
 from objectstates.base.onnx_utils import GraphBuilder, inference_session
 from objectstates.base.torch_utils import loading, needs_extra
 
@@ -93,19 +94,16 @@ def build_graph(weights: Weights, config: dict[str, Any]) -> bytes:
     Inputs: ``ids`` (B, L) int64, ``mask`` (B, L) float32, 1 for tokens and 0 for padding.
     Output: ``vectors`` (B, hidden) float32 of norm 1.
     """
-    from onnx import TensorProto
-
     graph = _Graph(weights, config)
     hidden = graph.embed()
     bias = graph.attention_bias()
     for layer in range(int(config["num_hidden_layers"])):
         hidden = graph.layer(hidden, bias, f"encoder.layer.{layer}.")
     graph.average(hidden)
-    floats, ints = TensorProto.FLOAT, TensorProto.INT64
     return graph.model(
         "bert",
-        {"ids": (ints, ["B", "L"]), "mask": (floats, ["B", "L"])},
-        {"vectors": (floats, ["B", int(config["hidden_size"])])},
+        {"ids": (INT64, ["B", "L"]), "mask": (FLOAT, ["B", "L"])},
+        {"vectors": (FLOAT, ["B", int(config["hidden_size"])])},
     )
 
 
