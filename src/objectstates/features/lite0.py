@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from objectstates.base.cache import cache_folder
 from objectstates.base.errors import SettingError
@@ -24,7 +23,14 @@ from objectstates.base.onnx_file import FLOAT, UINT8
 from objectstates.base.onnx_utils import GraphBuilder, inference_session
 from objectstates.base.storage import write_atomically
 from objectstates.features import lite0_weights
-from objectstates.features.backbones import FeatureMap, Frames, Images, at_strides, check_images, padded
+from objectstates.features.backbones import (
+    FeatureMap,
+    Frames,
+    Images,
+    at_strides,
+    check_images,
+    padded,
+)
 from objectstates.features.feature_maps import HostFeatureMaps
 
 GRAPH_VERSION = 1  # raise it when the maps computed from the same weights change

@@ -1,8 +1,8 @@
 """One pass over the frames of a clip: detections, tracks, tracklet features and chunk features.
 
 Frames are read in gray and tracked. Optical flow is computed on some, and some are *sampled*: they
-are read in colour too, and the detector and the backbone run on them. `TimeScale` has the rates. Where detector
-and backbone use the same network it runs once per frame (`SharedNetworkDetector`).
+are read in colour too, and the detector and the backbone run on them. `TimeScale` has the rates.
+Where detector and backbone use the same network it runs once per frame (`SharedNetworkDetector`).
 
 The features of a tracklet need its boxes, which are known only when the track has ended, for tracks
 are linked in both directions. So feature maps (on the GPU if the backbone runs there) and motion
@@ -45,7 +45,7 @@ from objectstates.features.object_motion import (
 from objectstates.features.pyramid_flow import PyramidFlow
 from objectstates.features.roi_pooling import GRID, average
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
-from objectstates.ingest.time_scale import MOST_FPS, TimeScale
+from objectstates.ingest.time_scale import MOST_FPS, PAPER_SAMPLES, SAMPLES, TimeScale
 from objectstates.track.tracker import WORKING_SIDE, Tracker
 from objectstates.track.tracklets import TrackPiece, cut_tracks
 from objectstates.track.tracks import Track
@@ -75,6 +75,11 @@ class ObserveSettings:
     words: bool = False
     image_fps: float = 25.0
     batch: int = 1
+
+    @property
+    def detect_fps(self) -> float:
+        """Rate of the frames on which the detector and the backbone run."""
+        return self.scale.detect_fps(PAPER_SAMPLES if self.words else SAMPLES)
 
     @property
     def read_fps(self) -> float:
@@ -181,9 +186,7 @@ def observe(
         origin = clip.origin or 0.0
         words = (word_backbone or backbone) if settings.words else None
         clip_pass = _ClipPass(used_detector, log, backbone, words, settings, scratch, origin)
-        frames = reading.in_gray(
-            settings.gray_side, _Sampler(settings.scale.detect_fps, origin)
-        )
+        frames = reading.in_gray(settings.gray_side, _Sampler(settings.detect_fps, origin))
         for batch in _batches(frames, settings.batch):
             clip_pass.process(batch)
             tick(len(batch))

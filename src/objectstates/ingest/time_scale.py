@@ -22,7 +22,8 @@ from objectstates.video.reader import probe
 Seconds = float | Literal["auto"]
 
 MOST_FPS = 25.0  # frames read per second at most, the paper's
-SAMPLES = 2.5  # frames of a tracklet on which the detector and the backbone run
+SAMPLES = 2.5  # frames of a tracklet on which the detector and the backbone run, on average
+PAPER_SAMPLES = 5.0  # the same with the paper's settings; the paper takes all
 LEAST_DETECT_FPS = 2.5  # the tracker extends a track by 0.5 s and bridges gaps of 2 s, no more
 TRACKED = 5.0  # frames that are tracked for each of these: longer steps are harder to match
 FLOWS = 2.5  # steps of optical flow for each of these
@@ -66,22 +67,21 @@ class TimeScale:
         """Longer tracks are returned in parts."""
         return TRACKLETS_PER_TRACK * self.tracklet_seconds
 
-    @property
-    def detect_fps(self) -> float:
+    def detect_fps(self, samples: float = SAMPLES) -> float:
         """Rate of the frames on which the detector and the backbone run."""
-        per_chunk = SAMPLES * CHUNK_SECONDS / TRACKLET_SECONDS
-        wanted = max(SAMPLES / self.tracklet_seconds, per_chunk / self.chunk_seconds)
+        per_chunk = samples * CHUNK_SECONDS / TRACKLET_SECONDS
+        wanted = max(samples / self.tracklet_seconds, per_chunk / self.chunk_seconds)
         return min(MOST_FPS, max(LEAST_DETECT_FPS, wanted))
 
     @property
     def track_fps(self) -> float:
         """Rate of the frames that are read and tracked."""
-        return min(MOST_FPS, TRACKED * self.detect_fps)
+        return min(MOST_FPS, TRACKED * self.detect_fps())
 
     @property
     def flow_fps(self) -> float:
         """Rate of the optical flow."""
-        return min(MOST_FPS, FLOWS * self.detect_fps)
+        return min(MOST_FPS, FLOWS * self.detect_fps())
 
 
 def scale_for(

@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 # For frames of about 320 x 240 pixels; heuristics, checked on the scenes of tests/track.
 CAPACITY = 512  # points tracked at once
-SPACING = 14  # pixels between points anywhere in the frame
+SPACING = 20  # pixels between points anywhere in the frame
 FINE_SPACING = 4  # pixels between points in a detected box
 PER_BOX = 30  # points sought in a detected box
 SMALLEST_SIDE = 16  # pixels; smaller frames get no points (the window of the tracker)
@@ -189,18 +189,17 @@ def _move_box(box: Floats, members: Mask, before: Floats32, after: Floats32) -> 
     found, shift_x, shift_y = _common_shift(voters, before, after)
     if not found:
         return False, box, seen
-    middle, centre, count = np.zeros(2), np.zeros(2), 0
+    middle, centre = np.zeros(2), np.zeros(2)
     agree = voters & _moves_by(before, after, shift_x, shift_y)
     for k in np.flatnonzero(agree):
         middle += before[k]
         centre += after[k]
-        count += 1
-    middle /= count
-    centre /= count
+    middle /= agree.sum()
+    centre /= agree.sum()
     zoom = _zoom(agree, before, after, middle, centre, box)
     moved = np.empty(4)
-    for k in range(4):
-        moved[k] = (box[k] - middle[k % 2]) * zoom + centre[k % 2]
+    for side in range(4):
+        moved[side] = (box[side] - middle[side % 2]) * zoom + centre[side % 2]
     left, top, right, bottom = _enlarged(moved, KEPT_MARGIN)
     new_members = np.zeros_like(members)
     for k in np.flatnonzero(seen):

@@ -15,6 +15,7 @@ from objectstates.base.errors import VideoError
 from objectstates.base.file_names import existing_path, printable_name
 from objectstates.video.source import (
     IMAGE_SUFFIXES,
+    Gray,
     Image,
     VideoInfo,
     as_video_error,

@@ -164,7 +164,10 @@ class Reading:
         def frame(time: float, content: Any) -> GrayFrame | None:
             size = self._size if in_colour(time) else None
             found = self._source.gray_and_image(content, gray_size, size)
-            return found and GrayFrame(time, *found, self._size, self._scale)
+            if found is None:
+                return None
+            gray, image = found
+            return GrayFrame(time, gray, image, self._size, self._scale)
 
         return self._read(frame)
 
