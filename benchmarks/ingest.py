@@ -34,13 +34,12 @@ import av
 import numpy as np
 
 import objectstates
-from objectstates import demo
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.video.clip_list import ClipSpan, find_clips
 
 RESULTS = Path(__file__).parent / "results"
 FPS, SIZE = 25, (320, 240)
-DEMO = Path(demo.__file__).parent / "drawer"
+DEMO = Path(objectstates.__file__).parent / "demo" / "drawer"
 REPEATS = 3
 
 
@@ -154,7 +153,7 @@ def stages(clips: list[ClipSpan], settings: IngestSettings, frames: int) -> dict
         (tracker.Tracker, "update", "track"),
         (tracker.Tracker, "finish", "track"),
         (flow.FlowEstimator, "update", "flow"),
-        (lite0.Lite0, "_run", "network"),
+        (lite0.Lite0, "maps", "network"),
         (precomputed_boxes.ClipBoxes, "detect", "detect"),
         (fewshot.FewShotDetector, "detect", "detect"),
         (fewshot.FewShotDetector, "detect_with_maps", "detect"),
