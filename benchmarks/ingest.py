@@ -1,8 +1,10 @@
-"""How fast videos become a corpus: ``python -m benchmarks.ingest [--videos FOLDER]``.
+"""How fast videos become a corpus: ``python -m benchmarks.ingest [--before SOURCES]``.
 
-On 320 x 240 at 25 fps: milliseconds per frame of each stage on one core, the whole with two
-processes as a multiple of real time and of pure decoding, and the peak memory of the command for
-ten seconds, a minute and half an hour of video. Without videos of your own, some are drawn.
+Two cases, of the demo's clips: 320 x 240 at 25 fps with the few-shot detector, and 640 x 480 at
+30 fps with ``motion``. For each, milliseconds per frame of every stage in one process, and the
+whole with two processes as a multiple of real time and of pure decoding. ``--before`` names the
+folder ``src`` of another version, which is measured in turns with this one. Then the peak memory of
+the command for ten seconds, a minute and half an hour of video.
 """
 
 from __future__ import annotations
@@ -11,27 +13,34 @@ import argparse
 import io
 import json
 import multiprocessing
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass
+from fractions import Fraction
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Self
 from unittest.mock import patch
 
 import av
 import numpy as np
 
+import objectstates
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.video.clip_list import ClipSpan, find_clips
 
 RESULTS = Path(__file__).parent / "results"
 FPS, SIZE = 25, (320, 240)
+DEMO = Path(objectstates.__file__).parent / "demo" / "drawer"
+REPEATS = 3
 
 
 # --- videos ---------------------------------------------------------------------------------------
@@ -69,6 +78,37 @@ def write_boxes(folder: Path, clips: list[ClipSpan], frames: dict[str, int]) -> 
     return folder
 
 
+@dataclass(frozen=True)
+class Case:
+    """Videos of one size and rate, and a detector."""
+
+    name: str
+    size: tuple[int, int]
+    fps: int
+    detector: str
+
+
+CASES = (
+    Case("320 x 240, 25 fps, few-shot", (320, 240), 25, f"fewshot:{DEMO / 'drawer.npz'}"),
+    Case("640 x 480, 30 fps, motion", (640, 480), 30, "motion"),
+)
+
+
+def demo_videos(folder: Path, case: Case) -> Path:
+    """The demo's clips at the size of a case; their frames last as long as its rate says."""
+    folder.mkdir()
+    for source in sorted(DEMO.glob("*.mp4")):
+        with av.open(str(source)) as given, av.open(str(folder / source.name), "w") as made:
+            stream = made.add_stream("libx264", rate=case.fps, options={"preset": "veryfast"})
+            stream.width, stream.height, stream.pix_fmt = *case.size, "yuv420p"
+            for index, frame in enumerate(given.decode(video=0)):
+                resized = frame.reformat(*case.size, "yuv420p", interpolation="BICUBIC")
+                resized.pts, resized.time_base = index, Fraction(1, case.fps)
+                made.mux(stream.encode(resized))
+            made.mux(stream.encode())
+    return folder
+
+
 def decode(path: Path) -> int:
     with av.open(str(path)) as container:
         return sum(1 for _ in container.decode(video=0))
@@ -98,21 +138,22 @@ class Stopwatch:
         return timed
 
 
-def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
-    """Milliseconds per frame of each stage, in one process."""
+def stages(clips: list[ClipSpan], settings: IngestSettings, frames: int) -> dict[str, float]:
+    """Milliseconds of each stage, in one process, per frame of the videos."""
     from objectstates.detect import fewshot, precomputed_boxes
     from objectstates.features import feature_maps, flow, lite0
     from objectstates.ingest import observe
     from objectstates.track import tracker
-    from objectstates.video import reader
+    from objectstates.video import video_file
 
     watch = Stopwatch()
     parts: list[tuple[Any, str, str]] = [
-        (reader.Reading, "__next__", "decode"),
+        (video_file.VideoFile, "_pixels", "convert"),
+        (observe, "_with_change", "change profile"),
         (tracker.Tracker, "update", "track"),
         (tracker.Tracker, "finish", "track"),
         (flow.FlowEstimator, "update", "flow"),
-        (lite0.Lite0, "_run", "network"),
+        (lite0.Lite0, "maps", "network"),
         (precomputed_boxes.ClipBoxes, "detect", "detect"),
         (fewshot.FewShotDetector, "detect", "detect"),
         (fewshot.FewShotDetector, "detect_with_maps", "detect"),
@@ -126,11 +167,11 @@ def stages(clips: list[ClipSpan], settings: IngestSettings) -> dict[str, float]:
             wrapped = watch.wrap(stage, getattr(owner, name))
             stack.enter_context(patch.object(owner, name, wrapped))
         begin = time.perf_counter()
-        _, report = ingest(clips, settings)
+        ingest(clips, settings)
         total = time.perf_counter() - begin
-    rows = {stage: 1e3 * s / report.frames for stage, s in watch.seconds.items()}
-    rows["everything else"] = 1e3 * total / report.frames - sum(rows.values())
-    return {**rows, "total": 1e3 * total / report.frames}
+    rows = {stage: 1e3 * s / frames for stage, s in watch.seconds.items()}
+    rows["everything else"] = 1e3 * total / frames - sum(rows.values())
+    return {**rows, "total": 1e3 * total / frames}
 
 
 def peak_memory(video: Path, out: Path, *options: str) -> float:
@@ -166,16 +207,18 @@ def _measure_memory(words: list[str], pipe: Connection) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--videos", type=Path, help="a folder of 320 x 240 videos")
-    parser.add_argument("--detector", help="instead of boxes that cost nothing")
+    parser.add_argument("--before", type=Path, help="folder src of another version to compare")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--long", type=float, default=1800, help="seconds of the long video")
-    parser.add_argument("--memory", action="store_true", help="measure the peak memory alone")
+    alone = parser.add_mutually_exclusive_group()
+    alone.add_argument("--memory", action="store_true", help="measure the peak memory alone")
+    alone.add_argument("--speed", action="store_true", help="measure the speed alone")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="objectstates-"))
     try:
-        report = {} if options.memory else measure_speed(options, folder)
-        report["peak_mb"] = measure_memory(options, folder)
+        report = {} if options.memory else {"speed": measure_speed(options, folder)}
+        if not options.speed:
+            report["peak_mb"] = measure_memory(options, folder)
     finally:
         shutil.rmtree(folder)
     RESULTS.mkdir(exist_ok=True)
@@ -192,7 +235,7 @@ def measure_memory(options: argparse.Namespace, folder: Path) -> dict[str, float
         name = f"{seconds:g} s"
         clip = ClipSpan(name, draw_video(folder / "long" / f"{seconds:g}.mp4", seconds, 101))
         boxes = write_boxes(folder / "long", [clip], {name: round(seconds * FPS)})
-        detector = options.detector or f"boxes:{boxes / f'{seconds:g}.csv'}"
+        detector = f"boxes:{boxes / f'{seconds:g}.csv'}"
         words = ("--detector", detector, "--tracklet-seconds", "1")  # whatever the video's length
         if not peaks:
             peak_memory(clip.video, folder / "corpus", *words)  # compile all once
@@ -201,35 +244,100 @@ def measure_memory(options: argparse.Namespace, folder: Path) -> dict[str, float
 
 
 def measure_speed(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    if options.videos is None:
-        for i in range(6):
-            draw_video(folder / f"clip{i}.mp4", 15, i)
-    clips = find_clips([options.videos or folder])
-    frames = {clip.id: decode(clip.video) for clip in clips}
-    (folder / "boxes").mkdir()
-    boxes = write_boxes(folder / "boxes", clips, frames)
-    settings = IngestSettings(detector=options.detector or f"boxes:{boxes}")
-    ingest(clips[:1], settings)  # compile and load everything once
-    decoding, whole = [], []
-    total = sum(frames[clip.id] for clip in clips)
-    for _ in range(3):
-        begin = time.perf_counter()
-        for clip in clips:
-            decode(clip.video)
-        decoding.append(time.perf_counter() - begin)
-        begin = time.perf_counter()
-        ingest(clips, settings, processes=options.processes)
-        whole.append(time.perf_counter() - begin)
-    seconds = total / FPS
-    return {
-        "detector": settings.detector.split(":")[0],
-        "ms_per_frame": stages(clips, settings),
-        "video_seconds": seconds,
-        "processes": options.processes,
-        "wall_seconds": median(whole),
-        "times_real_time": seconds / median(whole),
-        "to_pure_decoding": median(whole) / median(decoding),
+    return {case.name: measure_case(case, options, folder / str(case.fps)) for case in CASES}
+
+
+def measure_case(case: Case, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    clips = find_clips([demo_videos(folder, case)])
+    frames = sum(decode(clip.video) for clip in clips)
+    versions = {"now": Path(objectstates.__file__).parents[1]}
+    if options.before:
+        versions["before"] = options.before.resolve()
+    with ExitStack() as stack:
+        running = {
+            name: stack.enter_context(_Version(sources, folder, case, options.processes))
+            for name, sources in versions.items()
+        }
+        decoding, seconds = [], {name: list[float]() for name in versions}
+        for _ in range(REPEATS):
+            begin = time.perf_counter()
+            for clip in clips:
+                decode(clip.video)
+            decoding.append(time.perf_counter() - begin)
+            for name, version in running.items():
+                seconds[name].append(version.ingest())
+        peaks = {name: version.peak_mb() for name, version in running.items()}
+    rows = {
+        name: {
+            "wall_seconds": median(times),
+            "times_real_time": frames / case.fps / median(times),
+            "to_pure_decoding": median(times) / median(decoding),
+            "peak_mb_per_process": peaks[name],
+        }
+        for name, times in seconds.items()
     }
+    return {
+        "video_seconds": frames / case.fps,
+        "processes": options.processes,
+        "ms_per_frame": stages(clips, IngestSettings(detector=case.detector), frames),
+        **rows,
+    }
+
+
+class _Version:
+    """A process that ingests with the sources of one version, when told to."""
+
+    def __init__(self, sources: Path, videos: Path, case: Case, processes: int) -> None:
+        settings = (str(videos), case.detector, str(processes))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _INGEST, *settings],
+            env={**os.environ, "PYTHONPATH": str(sources)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._ask("")  # loaded and compiled
+
+    def _ask(self, word: str) -> float:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if word:
+            print(word, file=self._process.stdin, flush=True)
+        return float(self._process.stdout.readline())
+
+    def ingest(self) -> float:
+        """Seconds that one ingest takes."""
+        return self._ask("ingest")
+
+    def peak_mb(self) -> float:
+        """Megabytes at the peak of the largest worker process so far."""
+        return self._ask("peak")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+
+_INGEST = """
+import resource, sys, time
+from objectstates.ingest.pipeline import IngestSettings, ingest
+from objectstates.video.clip_list import find_clips
+
+if __name__ == "__main__":
+    videos, detector, processes = sys.argv[1:]
+    clips, settings = find_clips([videos]), IngestSettings(detector=detector)
+    ingest(clips[:2], settings, processes=int(processes))
+    print(0.0, flush=True)
+    for line in sys.stdin:
+        if line.strip() == "peak":
+            print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, flush=True)
+            continue
+        begin = time.perf_counter()
+        ingest(clips, settings, processes=int(processes))
+        print(time.perf_counter() - begin, flush=True)
+"""
 
 
 def show(report: dict[str, Any]) -> None:
@@ -237,16 +345,21 @@ def show(report: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = Console()
-    if "ms_per_frame" in report:
-        table = Table("stage, one process", "ms/frame")
-        for stage, ms in report["ms_per_frame"].items():
+    for case, rows in report.get("speed", {}).items():
+        table = Table("stage, one process", "ms/frame", title=case)
+        for stage, ms in rows["ms_per_frame"].items():
             table.add_row(stage, f"{ms:.2f}")
         console.print(table)
-        console.print(
-            f"{report['video_seconds']:.0f} s of video in {report['wall_seconds']:.1f} s with "
-            f"{report['processes']} processes: {report['times_real_time']:.1f} x real time, "
-            f"{report['to_pure_decoding']:.0f} x pure decoding"
-        )
+        heads = ("x real time", "x pure decoding", "MB per process")
+        table = Table(f"{rows['processes']} processes", *heads, title=case)
+        for name in ("before", "now"):
+            if row := rows.get(name):
+                values = (row["times_real_time"], row["to_pure_decoding"])
+                peak = f"{row['peak_mb_per_process']:.0f}"
+                table.add_row(name, *(f"{value:.1f}" for value in values), peak)
+        console.print(table)
+    if "peak_mb" not in report:
+        return
     table = Table("video", "peak memory, one process", "to that of 60 s")
     for length, peak in report["peak_mb"].items():
         table.add_row(length, f"{peak:.0f} MB", f"{peak / report['peak_mb']['60 s']:.3f}")

@@ -27,7 +27,7 @@ from objectstates.base.geometry import MATCH_IOU, iou, paired_iou
 from objectstates.data.truth import ClipTruth, read_truth
 from objectstates.detect.change_detector import BOXES, ClipProposals, MotionDetector
 from objectstates.features.change_profile import clip_change
-from objectstates.ingest.time_scale import TRACK_FPS, TimeScale
+from objectstates.ingest.time_scale import TimeScale
 from objectstates.track.tracker import Tracker
 from objectstates.track.tracklets import TrackPiece, cut_tracks
 from objectstates.video.clip_list import ClipSpan
@@ -36,6 +36,7 @@ from objectstates.video.reader import Frame, probe, read_frames
 Floats = npt.NDArray[np.float64]
 MAX_SIDE = 480  # pixels, as in ingest
 SCALE = TimeScale()  # the same for all clips, so that their numbers of tracklets compare
+DETECT_FPS = SCALE.detect_fps()
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def judge(clip: ClipSpan, truth: ClipTruth, boxes: int = BOXES) -> Row:
 def recall(detector: ClipProposals, truth: ClipTruth, size: tuple[int, int]) -> float:
     """Fraction of annotated times, five per second at most, at which a box matches."""
     blank = np.zeros((*size, 3), np.uint8)
-    due = np.diff(np.floor(truth.times * SCALE.detect_fps + 1e-6), prepend=-1) > 0
+    due = np.diff(np.floor(truth.times * DETECT_FPS + 1e-6), prepend=-1) > 0
     hits = []
     for at in np.flatnonzero(due & np.isfinite(truth.boxes).all(axis=1)).tolist():
         found = detector.detect([Frame(float(truth.times[at]), blank)])[0]
@@ -87,10 +88,12 @@ def recall(detector: ClipProposals, truth: ClipTruth, size: tuple[int, int]) -> 
 def tracklets(clip: ClipSpan, detector: ClipProposals) -> list[TrackPiece]:
     """The tracklets of a clip as `observe` cuts them, without features."""
     tracker, last = Tracker(longest=SCALE.longest_track), -1
-    with read_frames(clip.video, clip.start, clip.end, fps=TRACK_FPS, max_side=MAX_SIDE) as reading:
+    with read_frames(
+        clip.video, clip.start, clip.end, fps=SCALE.track_fps, max_side=MAX_SIDE
+    ) as reading:
         tracks = []
         for frame in reading:
-            period = int(np.floor(frame.time * SCALE.detect_fps + 1e-6))
+            period = int(np.floor(frame.time * DETECT_FPS + 1e-6))
             found = detector.detect([frame])[0] if period != last else None
             gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
             tracker.update(frame.time, gray, found)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import cv2
 import numpy as np
 import pytest
 
@@ -9,10 +12,21 @@ from objectstates.features.flow import FlowEstimator
 INSIDE = np.s_[30:-30, 30:-30]
 
 
-def step(*frames, **settings):
+def working_step(*frames, **settings):
     estimator = FlowEstimator(**settings)
     assert estimator.update(0.0, frames[0]) is None
     return estimator.update(0.04, frames[1])
+
+
+def step(*frames, **settings):
+    """The motion between two frames, in their pixels whatever the working size."""
+    found = working_step(*frames, **settings)
+    size = frames[0].shape[::-1]
+    flow, motion = (
+        cv2.resize(field, size).reshape(*size[::-1], 2) / found.scale
+        for field in (found.flow, found.motion)
+    )
+    return replace(found, flow=flow, motion=motion)
 
 
 def speed(motion):
@@ -73,7 +87,7 @@ def test_blank_frames_have_an_unknown_camera_and_no_motion():
 
 def test_large_frames_are_worked_on_small(render, move):
     frames = [np.kron(f, np.ones((3, 3), np.uint8)) for f in (render(), render(move(2, 0)))]
-    found = step(*frames, max_side=320)
+    found = working_step(*frames, max_side=320)
     assert found.flow.shape == (240, 320, 2)
     assert found.scale == (1 / 3, 1 / 3)
     np.testing.assert_allclose(np.median(found.flow[INSIDE], axis=(0, 1)), [2, 0], atol=0.1)
@@ -82,7 +96,7 @@ def test_large_frames_are_worked_on_small(render, move):
 @pytest.mark.parametrize("shape", [(1, 1), (8, 8), (1, 400), (12, 3), (2160, 3840)])
 def test_any_frame_size_will_do(shape):
     rng = np.random.default_rng(0)
-    found = step(*rng.integers(0, 255, (2, *shape), dtype=np.uint8))
+    found = working_step(*rng.integers(0, 255, (2, *shape), dtype=np.uint8))
     assert found.flow.shape[:2] == found.texture.shape
     assert max(found.flow.shape[:2]) <= 320
     assert np.isfinite(found.motion).all()

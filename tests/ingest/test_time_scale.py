@@ -12,8 +12,10 @@ from objectstates import Corpus, JointDiscovery
 from objectstates.base.errors import CorpusError
 from objectstates.ingest.pipeline import IngestSettings, ingest, settings_of
 from objectstates.ingest.time_scale import (
+    MOST_FPS,
+    PAPER_SAMPLES,
     PROBED,
-    TRACK_FPS,
+    SAMPLES,
     TimeScale,
     scale_for,
     tracklet_for,
@@ -52,18 +54,21 @@ def test_clips_of_about_15_seconds_keep_the_papers_lengths(duration):
 def test_the_papers_scale_is_what_it_was():
     assert TimeScale() == USUAL
     assert (USUAL.window_seconds, USUAL.shortest_track, USUAL.longest_track) == (1.2, 0.4, 10.0)
-    assert (USUAL.detect_fps, USUAL.flow_fps) == (5.0, 12.5)
+    assert USUAL.detect_fps(PAPER_SAMPLES) == 5.0
+    assert (USUAL.detect_fps(), USUAL.flow_fps, USUAL.track_fps) == (2.5, 6.25, 12.5)
 
 
 @given(st.floats(0.01, 60), st.floats(0.01, 60))
 def test_the_parts_of_a_scale_fit_each_other(tracklet, chunk):
     scale = TimeScale(tracklet, chunk)
-    assert 2.5 <= scale.detect_fps <= scale.flow_fps <= TRACK_FPS
+    assert 2.5 <= scale.detect_fps() <= scale.flow_fps <= scale.track_fps <= MOST_FPS
     assert scale.shortest_track <= tracklet < scale.longest_track
     assert scale.window_seconds == pytest.approx(3 * chunk, abs=1e-6)
-    if scale.detect_fps < TRACK_FPS:
-        assert scale.detect_fps * tracklet >= 5 - 1e-9
-        assert scale.detect_fps * chunk >= 2 - 1e-9
+    for samples in (SAMPLES, PAPER_SAMPLES):
+        rate = scale.detect_fps(samples)
+        if rate < MOST_FPS:
+            assert rate * tracklet >= samples - 1e-9
+            assert rate * chunk >= 0.4 * samples - 1e-9
 
 
 @pytest.fixture(scope="module")

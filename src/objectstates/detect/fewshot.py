@@ -39,6 +39,7 @@ Floats32 = npt.NDArray[np.float32]
 
 FORMAT = "objectstates few-shot detector"
 FORMAT_VERSION = 2
+VERSION = 2  # of detections, part of cache keys: raise it when the same file may detect otherwise
 MAX_SHAPES, MAX_SIDE = 1000, 10_000  # of a file; detectors that are trained have far fewer
 
 CELL = FINE_STRIDES[0]  # pixels of the resized image along the side of a cell
@@ -113,7 +114,7 @@ class FewShotDetector(FrameDetector):
     @cached_property
     def fingerprint(self) -> str:
         digest = hashlib.sha256(_packed(self))
-        digest.update(f"{lite0.FINGERPRINT} {self.threshold!r}".encode())
+        digest.update(f"{lite0.FINGERPRINT} {VERSION} {self.threshold!r}".encode())
         return f"fewshot-{FORMAT_VERSION}-{digest.hexdigest()[:16]}"
 
     def detect(self, frames: Sequence[Frame]) -> list[Detections]:

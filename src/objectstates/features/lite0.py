@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from objectstates.base.cache import cache_folder
 from objectstates.base.errors import SettingError
@@ -24,7 +23,14 @@ from objectstates.base.onnx_file import FLOAT, UINT8
 from objectstates.base.onnx_utils import GraphBuilder, inference_session
 from objectstates.base.storage import write_atomically
 from objectstates.features import lite0_weights
-from objectstates.features.backbones import FeatureMap, Frames, Images, check_images, padded
+from objectstates.features.backbones import (
+    FeatureMap,
+    Frames,
+    Images,
+    at_strides,
+    check_images,
+    padded,
+)
 from objectstates.features.feature_maps import HostFeatureMaps
 
 GRAPH_VERSION = 1  # raise it when the maps computed from the same weights change
@@ -48,12 +54,6 @@ _BLOCKS = [
 _BLOCKS_UP_TO = {8: 5, 16: 11, 32: len(_BLOCKS)}
 """Blocks before the map of a stride; stride 32 is taken after the head."""
 
-_BORDER = 4
-"""Cells of stride 8 that depend on the padding at a side of the frame, at most: the receptive
-field of kernels 3, 3, 3, 3, 5, 5 at strides 2 to 8."""
-
-Margins = tuple[int, int]
-
 _log = logging.getLogger(__name__)
 
 
@@ -72,8 +72,7 @@ class Lite0:
         if not strides or any(s not in self.STRIDES for s in strides):
             raise SettingError(f"`strides`: backbone lite0 has {self.STRIDES}, not {strides}")
         self.strides = tuple(sorted(set(strides)))
-        self._threads = threads
-        self._sessions = {(0, 0): inference_session(cached_graph(self.strides), threads)}
+        self._session = inference_session(cached_graph(self.strides), threads)
 
     @property
     def channels(self) -> tuple[int, ...]:
@@ -85,8 +84,20 @@ class Lite0:
         return tuple(s for s in self.strides if s > 8) or self.strides
 
     def maps(self, images: Images) -> tuple[FeatureMap, ...]:
-        values = self._run([_map_name(s) for s in self.strides], images)
-        return _feature_maps(values, self.strides, images)
+        """Frame by frame: faster than a batch on a CPU, and independent of the other frames.
+
+        Frames are padded for stride 32, whatever the coarsest one: maps of a stride are the same
+        whichever others are computed.
+        """
+        check_images(images)
+        names = [_map_name(s) for s in self.strides]
+        frames = padded(images, self.STRIDES[-1], _MEAN)
+        rows = [self._session.run(names, {"images": frame[None]}) for frame in frames]
+        size = (images.shape[1], images.shape[2])
+        return tuple(
+            FeatureMap(np.concatenate(values), stride, size)
+            for values, stride in zip(zip(*rows, strict=True), self.strides, strict=True)
+        )
 
     def device_maps(self, frames: Frames) -> HostFeatureMaps:
         return HostFeatureMaps.of(self.maps(np.stack(list(frames))), self.appearance_strides)
@@ -94,60 +105,28 @@ class Lite0:
     def device_and_fine_maps(
         self, frames: Frames
     ) -> tuple[HostFeatureMaps, tuple[FeatureMap, ...]]:
-        """`device_maps`, and the same numbers as ``Lite0(FINE_STRIDES).maps``, by one run a frame.
-
-        The two pad frames to multiples of 32 and of 16 pixels. Where these differ, so do the maps
-        near the padding, and a graph is run that computes both. All strides are needed.
-        """
-        images = np.stack(list(frames))
-        fine, coarse = FINE_STRIDES[-1], self.strides[-1]
-        bottom, right = (-(-n // fine) * fine % coarse for n in images.shape[1:3])
-        names = [_map_name(s) for s in self.strides]
-        names += [_map_name(s, fine=bool(bottom or right)) for s in FINE_STRIDES]
-        values = self._run(names, images, (bottom, right))
-        count = len(self.strides)
-        maps = _feature_maps(values[:count], self.strides, images)
-        fine_maps = _feature_maps(values[count:], FINE_STRIDES, images)
-        return HostFeatureMaps.of(maps, self.appearance_strides), fine_maps
-
-    def _run(
-        self, names: list[str], images: Images, margins: Margins = (0, 0)
-    ) -> list[npt.NDArray[np.float32]]:
-        """Frame by frame: faster than a batch on a CPU, and independent of the other frames."""
-        check_images(images)
-        if margins not in self._sessions:
-            graph = cached_graph(self.strides, margins)
-            self._sessions[margins] = inference_session(graph, self._threads)
-        frames = padded(images, self.strides[-1], _MEAN)
-        rows = [self._sessions[margins].run(names, {"images": frame[None]}) for frame in frames]
-        return [np.concatenate(column) for column in zip(*rows, strict=True)]
+        """`device_maps`, and ``Lite0(FINE_STRIDES).maps``, by one run. All strides are needed."""
+        maps = self.maps(np.stack(list(frames)))
+        return HostFeatureMaps.of(maps, self.appearance_strides), at_strides(maps, FINE_STRIDES)
 
 
-def _feature_maps(
-    values: list[npt.NDArray[np.float32]], strides: tuple[int, ...], images: Images
-) -> tuple[FeatureMap, ...]:
-    size = (images.shape[1], images.shape[2])
-    return tuple(FeatureMap(v, stride, size) for v, stride in zip(values, strides, strict=True))
+def _map_name(stride: int) -> str:
+    return f"stride{stride}"
 
 
-def _map_name(stride: int, fine: bool = False) -> str:
-    return f"{'fine' if fine else 'stride'}{stride}"
-
-
-def cached_graph(strides: tuple[int, ...], margins: Margins = (0, 0)) -> bytes:
+def cached_graph(strides: tuple[int, ...]) -> bytes:
     """The ONNX model of `build_graph`, built at the first call on this machine.
 
     A cached file carries the digest of its content in its name: a damaged one is built anew.
     """
     stem = "-".join(map(str, (FINGERPRINT, *strides)))
-    stem += "".join(f"+{margin}" for margin in margins) if any(margins) else ""
     folder = cache_folder()
     for path in sorted(folder.glob(f"{stem}.*.onnx")):
         with suppress(OSError):
             content = path.read_bytes()
             if path.suffixes[0] == f".{_digest(content)}":
                 return content
-    content = build_graph(lite0_weights.read_weights(), strides, margins)
+    content = build_graph(lite0_weights.read_weights(), strides)
     try:
         write_atomically(folder / f"{stem}.{_digest(content)}.onnx", content)
     except OSError as error:
@@ -159,16 +138,11 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def build_graph(
-    weights: lite0_weights.Weights, strides: tuple[int, ...], margins: Margins = (0, 0)
-) -> bytes:
+def build_graph(weights: lite0_weights.Weights, strides: tuple[int, ...]) -> bytes:
     """The network down to the coarsest of ``strides`` as an ONNX model.
 
     Input: ``images`` (B, H, W, 3) uint8 RGB, H and W multiples of the coarsest stride. Outputs:
     ``stride8`` and so on (B, h, w, C).
-
-    margins : rows and columns of pixels at the bottom and the right that are padding. If there
-        are any, the outputs ``fine8`` and ``fine16`` are the maps of the images without them.
     """
     graph = _Graph(weights)
     x = graph.add("Cast", "images", to=FLOAT)
@@ -180,11 +154,6 @@ def build_graph(
     level32 = graph.convolution(graph.blocks(level16, 16, 32), "_conv_head", "_bn1")
     levels = {_map_name(s): v for s, v in ((8, level8), (16, level16), (32, level32))}
     wanted = [_map_name(s) for s in strides]
-    if any(margins):
-        fine8 = graph.fine_level8(x, level8, margins)
-        levels |= {_map_name(8, fine=True): fine8}
-        levels |= {_map_name(16, fine=True): graph.blocks(fine8, 8, 16)}
-        wanted += [_map_name(s, fine=True) for s in FINE_STRIDES]
     for name in wanted:
         graph.add("Transpose", levels[name], output=name, perm=[0, 2, 3, 1])
     outputs = dict.fromkeys(wanted, (FLOAT, ("B", None, None, None)))
@@ -240,26 +209,3 @@ class _Graph(GraphBuilder):
             y = self.convolution(y, f"{prefix}_project_conv", f"{prefix}_bn2", activate=False)
             x = self.add("Add", x, y) if residual else y
         return x
-
-    def fine_level8(self, x: str, level8: str, margins: Margins) -> str:
-        """The map of stride 8 of images ``x`` without their margins, given that with them.
-
-        Only cells near the margins differ: those are computed again, from strips of the images
-        wide enough for their other borders not to matter.
-        """
-        pixels, cells = 8 * 2 * _BORDER, _BORDER
-        inner = x
-        for axis, margin in zip((2, 3), margins, strict=True):
-            inner = self.slice(inner, axis, 0, -margin) if margin else inner
-            level8 = self.slice(level8, axis, 0, -(margin // 8)) if margin else level8
-        for axis, margin in zip((2, 3), margins, strict=True):
-            if margin:
-                strip = self.level8(self.slice(inner, axis, -pixels, None))
-                strip = self.slice(strip, axis, -cells, None)
-                kept = self.slice(level8, axis, 0, -cells)
-                level8 = self.add("Concat", kept, strip, axis=axis)
-        return level8
-
-    def slice(self, x: str, axis: int, start: int, end: int | None) -> str:
-        bounds = (start, np.iinfo(np.int64).max if end is None else end, axis)
-        return self.add("Slice", x, *(self.constant(f"int{n}", np.array([n])) for n in bounds))

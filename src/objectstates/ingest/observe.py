@@ -1,8 +1,8 @@
 """One pass over the frames of a clip: detections, tracks, tracklet features and chunk features.
 
-Frames are read at up to `TRACK_FPS`. All are tracked, optical flow is computed on some, and some
-are *sampled*: the detector and the backbone run on them. `TimeScale` has the rates. Where detector
-and backbone use the same network it runs once per frame (`SharedNetworkDetector`).
+Frames are read in gray and tracked. Optical flow is computed on some, and some are *sampled*: they
+are read in colour too, and the detector and the backbone run on them. `TimeScale` has the rates.
+Where detector and backbone use the same network it runs once per frame (`SharedNetworkDetector`).
 
 The features of a tracklet need its boxes, which are known only when the track has ended, for tracks
 are linked in both directions. So feature maps (on the GPU if the backbone runs there) and motion
@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -46,12 +45,12 @@ from objectstates.features.object_motion import (
 from objectstates.features.pyramid_flow import PyramidFlow
 from objectstates.features.roi_pooling import GRID, average
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
-from objectstates.ingest.time_scale import TRACK_FPS, TimeScale
-from objectstates.track.tracker import Tracker
+from objectstates.ingest.time_scale import MOST_FPS, PAPER_SAMPLES, SAMPLES, TimeScale
+from objectstates.track.tracker import WORKING_SIDE, Tracker
 from objectstates.track.tracklets import TrackPiece, cut_tracks
 from objectstates.track.tracks import Track
 from objectstates.video.clip_list import ClipSpan
-from objectstates.video.reader import Frame, read_frames
+from objectstates.video.reader import Frame, GrayFrame, read_frames
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
@@ -76,6 +75,21 @@ class ObserveSettings:
     words: bool = False
     image_fps: float = 25.0
     batch: int = 1
+
+    @property
+    def detect_fps(self) -> float:
+        """Rate of the frames on which the detector and the backbone run."""
+        return self.scale.detect_fps(PAPER_SAMPLES if self.words else SAMPLES)
+
+    @property
+    def read_fps(self) -> float:
+        """Frames read per second; the paper's trajectories need all."""
+        return MOST_FPS if self.words else self.scale.track_fps
+
+    @property
+    def gray_side(self) -> int:
+        """Pixels of the longer side of gray frames; trajectories take those of the RGB ones."""
+        return self.max_side if self.words else min(self.max_side, WORKING_SIDE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +176,7 @@ def observe(
         clip.video,
         clip.start,
         clip.end,
-        fps=TRACK_FPS,
+        fps=settings.read_fps,
         max_side=settings.max_side,
         image_fps=clip.image_fps or settings.image_fps,
         origin=clip.origin,
@@ -172,11 +186,12 @@ def observe(
         origin = clip.origin or 0.0
         words = (word_backbone or backbone) if settings.words else None
         clip_pass = _ClipPass(used_detector, log, backbone, words, settings, scratch, origin)
-        for frames in _batches(reading, settings, origin):
-            clip_pass.process(frames)
-            tick(len(frames))
-        period = 1 / min(max(reading.info.fps, 1.0), TRACK_FPS)
-        observation = clip_pass.finish(period, reading.problems)
+        frames = reading.in_gray(settings.gray_side, _Sampler(settings.detect_fps, origin))
+        for batch in _batches(frames, settings.batch):
+            clip_pass.process(batch)
+            tick(len(batch))
+        end = reading.last + 1 / max(reading.info.fps, 1.0)
+        observation = clip_pass.finish(end, reading.problems)
     return _with_change(observation, clip, clip.image_fps or settings.image_fps), log
 
 
@@ -246,26 +261,15 @@ class _Sampler:
         return due
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A frame, and whether the detector and the backbone run on it."""
-
-    frame: Frame
-    sampled: bool
-
-
-def _batches(
-    frames: Iterable[Frame], settings: ObserveSettings, origin: float
-) -> Iterator[list[_Read]]:
-    """Groups of frames of one size, each with up to ``settings.batch`` sampled ones."""
-    is_sampled, group, count = _Sampler(settings.scale.detect_fps, origin), list[_Read](), 0
+def _batches(frames: Iterable[GrayFrame], size: int) -> Iterator[list[GrayFrame]]:
+    """Groups of frames, each with up to ``size`` sampled ones, which are in colour."""
+    group, count = list[GrayFrame](), 0
     for frame in frames:
-        sampled = is_sampled(frame.time)
-        resized = group and group[-1].frame.image.shape != frame.image.shape
-        if resized or (sampled and count == settings.batch):
+        sampled = frame.image is not None
+        if sampled and count == size:
             yield group
             group, count = [], 0
-        group.append(_Read(frame, sampled))
+        group.append(frame)
         count += sampled
     if group:
         yield group
@@ -291,7 +295,6 @@ class _ClipPass:
         self.flow = FlowEstimator()
         self.pyramid_flow, self.trajectories = PyramidFlow(), DenseTrajectories()
         self.first: float | None = None
-        self.last = 0.0
         self.count = 0
         self.scale = (1.0, 1.0)
         # Kept because an unfinished track may have boxes at these times:
@@ -301,30 +304,27 @@ class _ClipPass:
         self.described: list[tuple[TrackPiece, Floats32]] = []
         self.tables = _Tables(backbone, word_backbone, settings.scale, scratch)
 
-    def process(self, batch: list[_Read]) -> None:
-        sampled = [read.frame for read in batch if read.sampled]
-        times = [frame.time for frame in sampled]
+    def process(self, batch: list[GrayFrame]) -> None:
+        sampled = [Frame(f.time, f.image, f.scale) for f in batch if f.image is not None]
         if sampled:
             maps = self._detect(sampled)
-            self.maps.append((times, maps))
-        for read in batch:
-            frame = read.frame
+            self.maps.append(([frame.time for frame in sampled], maps))
+        for frame in batch:
             if self.first is None:
                 self.first = frame.time
                 self.tables.begin(frame.time)
-            gray = np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY), np.uint8)
-            found = self.log.at(frame.time) if read.sampled else None
-            self.tracker.update(frame.time, gray, found)
+            found = self.log.at(frame.time) if frame.image is not None else None
+            self.tracker.update(frame.time, frame.gray, found, frame.size)
             if self.tracker.cut:
                 self.flow.reset()
                 self.pyramid_flow.reset()
             if self.settings.words:
-                self._add_trajectories(frame.time, gray)
+                self._add_trajectories(frame.time, frame.gray)
             if self.flow_is_due(frame.time):
-                self._add_flow(frame.time, gray)
-            self.last, self.scale = frame.time, frame.scale
+                self._add_flow(frame)
+            self.scale = frame.scale
             self.count += 1
-            if read.sampled:
+            if frame.image is not None:
                 self._close(self.tracker.pop_finished(), self.tracker.settled - 1e-6)
         if sampled:
             self._describe_frames(sampled, maps)
@@ -355,8 +355,8 @@ class _ClipPass:
         for frame, cells in zip(frames, maps.cells(), strict=True):
             self.tables.add_conv(frame.time, cells)
 
-    def _add_flow(self, time: float, gray: npt.NDArray[np.uint8]) -> None:
-        step = self.flow.update(time, gray)
+    def _add_flow(self, frame: GrayFrame) -> None:
+        step = self.flow.update(frame.time, frame.gray, frame.size)
         if step is not None:
             self.fields.append(motion_field(step))
 
@@ -403,12 +403,12 @@ class _ClipPass:
                     features[index].append(row)
         return [(p, average(rows)) for p, rows in zip(pieces, features, strict=True) if rows]
 
-    def finish(self, period: float, problems: list[str]) -> Observation:
-        """The result, once all frames are processed; ``period`` is the duration of the last."""
+    def finish(self, end: float, problems: list[str]) -> Observation:
+        """The result, once all frames are processed; ``end`` is when the last one ends."""
         if self.first is None:
             raise VideoError("no frame could be read")
         self._close(self.tracker.finish(), np.inf)
-        return self.tables.observation(self.first, self.last + period, self.count, problems)
+        return self.tables.observation(self.first, end, self.count, problems)
 
 
 class _Tables:

@@ -58,7 +58,7 @@ from objectstates.video import fingerprint
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe
 
-VERSION = 4  # of observations, part of cache keys: raise it when their content may change
+VERSION = 5  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
 SCRATCH = "objectstates-ingest"  # name of folders in the system's temporary one
 BEYOND = 0.5  # seconds by which a listed clip may end after its video: times in lists are rounded
@@ -399,7 +399,7 @@ class _Worker:
         detector = self.detector.for_clip(clip, video)
         source: list[Any] = [content_digest(clip.video), clip.start, clip.end]
         source += [] if clip.origin is None else [clip.origin]
-        decoding = [settings.max_side, image_fps, settings.scale.detect_fps]
+        decoding = [settings.max_side, image_fps, settings.detect_fps]
         detections_key = digest("detections", VERSION, source, decoding, detector.fingerprint)
         versions = [self.backbone.fingerprint, change_profile.VERSION]
         if settings.words:

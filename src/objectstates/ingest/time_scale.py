@@ -21,10 +21,12 @@ from objectstates.video.reader import probe
 
 Seconds = float | Literal["auto"]
 
-TRACK_FPS = 25.0  # frames read per second at most, the paper's
-SAMPLES = 5  # frames of a tracklet on which the detector and the backbone run
+MOST_FPS = 25.0  # frames read per second at most, the paper's
+SAMPLES = 2.5  # frames of a tracklet on which the detector and the backbone run, on average
+PAPER_SAMPLES = 5.0  # the same with the paper's settings; the paper takes all
 LEAST_DETECT_FPS = 2.5  # the tracker extends a track by 0.5 s and bridges gaps of 2 s, no more
-FLOW_FPS = 12.5  # at least: enough for the motion of objects, and longer steps are harder to match
+TRACKED = 5.0  # frames that are tracked for each of these: longer steps are harder to match
+FLOWS = 2.5  # steps of optical flow for each of these
 CHUNKS_PER_WINDOW = 3  # the paper's 30 of 10 frames
 TRACKLETS_PER_TRACK = 10  # bounds memory: feature maps wait until the track has ended
 PROBED = 200  # clips of a corpus whose duration is read, at most: enough for a median
@@ -65,17 +67,21 @@ class TimeScale:
         """Longer tracks are returned in parts."""
         return TRACKLETS_PER_TRACK * self.tracklet_seconds
 
-    @property
-    def detect_fps(self) -> float:
+    def detect_fps(self, samples: float = SAMPLES) -> float:
         """Rate of the frames on which the detector and the backbone run."""
-        per_chunk = SAMPLES * CHUNK_SECONDS / TRACKLET_SECONDS
-        wanted = max(SAMPLES / self.tracklet_seconds, per_chunk / self.chunk_seconds)
-        return min(TRACK_FPS, max(LEAST_DETECT_FPS, wanted))
+        per_chunk = samples * CHUNK_SECONDS / TRACKLET_SECONDS
+        wanted = max(samples / self.tracklet_seconds, per_chunk / self.chunk_seconds)
+        return min(MOST_FPS, max(LEAST_DETECT_FPS, wanted))
+
+    @property
+    def track_fps(self) -> float:
+        """Rate of the frames that are read and tracked."""
+        return min(MOST_FPS, TRACKED * self.detect_fps())
 
     @property
     def flow_fps(self) -> float:
         """Rate of the optical flow."""
-        return min(TRACK_FPS, FLOW_FPS * max(1.0, self.detect_fps / SAMPLES))
+        return min(MOST_FPS, FLOWS * self.detect_fps())
 
 
 def scale_for(
@@ -132,4 +138,4 @@ def _measure(clip: ClipSpan, image_fps: float) -> tuple[float, float] | None:
         return None
     end = video.duration if clip.end is None else min(clip.end, video.duration)
     duration = end - (clip.start or 0.0)
-    return (duration, min(max(video.fps, 1.0), TRACK_FPS)) if duration > 0 else None
+    return (duration, min(max(video.fps, 1.0), MOST_FPS)) if duration > 0 else None

@@ -8,12 +8,13 @@ error: automatic detection of tracking failures, ICPR 2010).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.base.geometry import enlarge
+from objectstates.base.jit import compiled_exactly
 
 Gray = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -30,6 +31,7 @@ BACK_ERROR = 1.0  # pixels; largest forward-backward error
 AGREEMENT = 1.5  # pixels; largest deviation of an inlier from the common motion
 MIN_POINTS = 4  # to estimate a motion
 MAX_ZOOM = 1.15  # change of a box's scale between two frames
+KEPT_MARGIN = 1.1  # of a box: points outside of the box enlarged by it are no longer its own
 _CUT_SURVIVAL = 0.1  # fraction of points below which there is a cut
 _DOUBTFUL_SURVIVAL = 0.4  # below it, a cut if the brightness changes by _DOUBTFUL_CHANGE too
 _DOUBTFUL_CHANGE = 0.15
@@ -133,7 +135,7 @@ def _follow(before: Gray, after: Gray, origin: Floats32) -> tuple[Floats32, Mask
         origin,
         np.empty_like(origin),
         winSize=(16, 16),  # multiples of 8 take half the time of other sizes (measured)
-        maxLevel=2,
+        maxLevel=3,
         criteria=(cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 10, 0.03),
     )
     return np.asarray(target, np.float32), np.asarray(found).ravel() == 1
@@ -171,56 +173,117 @@ def move_box(
 
     before, after : (CAPACITY, 2) the points in the two frames.
     """
-    seen = in_use(after) & in_use(before)
-    if members.sum() >= 2 * MIN_POINTS > 2 * (members & seen).sum():
-        return None
+    found, moved, new_members = _move_box(box, members, before, after)
+    return (moved, new_members) if found else None
+
+
+@compiled_exactly
+def _move_box(box: Floats, members: Mask, before: Floats32, after: Floats32) -> Any:
+    """Whether the box is found, the box, and its points."""
+    seen = np.isfinite(before[:, 0]) & np.isfinite(after[:, 0])
     voters = members & seen
+    if members.sum() >= 2 * MIN_POINTS > 2 * voters.sum():
+        return False, box, seen
     if voters.sum() < MIN_POINTS:
         return _move_with_surroundings(box, seen, before, after)
-    origin, target = before[voters].astype(np.float64), after[voters].astype(np.float64)
-    shift = _common_shift(origin, target)
-    if shift is None:
-        return None
-    agree = _near(target - origin, shift)
-    origin, target = origin[agree], target[agree]
-    middle, centre = origin.sum(axis=0) / len(origin), target.sum(axis=0) / len(target)
-    zoom = _zoom(origin - middle, target - centre, box)
-    moved = (box.reshape(2, 2) - middle) * zoom + centre
-    followers = np.flatnonzero(seen & (members | inside(before, box)))
-    near = _near(after[followers] - centre, (before[followers] - middle) * zoom)
+    found, shift_x, shift_y = _common_shift(voters, before, after)
+    if not found:
+        return False, box, seen
+    middle, centre = np.zeros(2), np.zeros(2)
+    agree = voters & _moves_by(before, after, shift_x, shift_y)
+    for k in np.flatnonzero(agree):
+        middle += before[k]
+        centre += after[k]
+    middle /= agree.sum()
+    centre /= agree.sum()
+    zoom = _zoom(agree, before, after, middle, centre, box)
+    moved = np.empty(4)
+    for side in range(4):
+        moved[side] = (box[side] - middle[side % 2]) * zoom + centre[side % 2]
+    left, top, right, bottom = _enlarged(moved, KEPT_MARGIN)
     new_members = np.zeros_like(members)
-    new_members[followers[near]] = True
-    return moved.ravel(), new_members & inside(after, enlarge(moved.ravel(), 1.1))
+    for k in np.flatnonzero(seen):
+        if members[k] or _is_inside(before[k], box[0], box[1], box[2], box[3]):
+            x = after[k, 0] - centre[0] - (before[k, 0] - middle[0]) * zoom
+            y = after[k, 1] - centre[1] - (before[k, 1] - middle[1]) * zoom
+            near = x * x + y * y < AGREEMENT**2
+            new_members[k] = near and _is_inside(after[k], left, top, right, bottom)
+    return True, moved, new_members
 
 
-def _common_shift(before: Floats, after: Floats) -> Floats | None:
-    """Translation (2,) with at least half of the points as inliers; None if there is none."""
-    shifts = after - before
-    shift = np.sort(shifts, axis=0)[len(shifts) // 2]  # the upper median; faster than np.median
-    return shift if 2 * _near(shifts, shift).sum() >= len(shifts) else None
+@compiled_exactly
+def _move_with_surroundings(box: Floats, seen: Mask, before: Floats32, after: Floats32) -> Any:
+    left, top, right, bottom = _enlarged(box, 2.0)
+    outside, around = np.zeros_like(seen), np.zeros_like(seen)
+    for k in np.flatnonzero(seen):
+        outside[k] = not _is_inside(before[k], box[0], box[1], box[2], box[3])
+        around[k] = outside[k] and _is_inside(before[k], left, top, right, bottom)
+    for which in range(2):
+        voters = outside if which else around
+        if voters.sum() >= 2 * MIN_POINTS:
+            found, x, y = _common_shift(voters, before, after)
+            moved = box + np.array([x, y, x, y])
+            near = seen & _moves_by(before, after, x, y)
+            return found, moved, _all_inside(near, after, moved)
+    return True, box.copy(), _all_inside(seen, after, box)
 
 
-def _near(a: Floats | Floats32, b: Floats | Floats32) -> Mask:
-    x, y = (a - b).T
-    return np.asarray(x * x + y * y < AGREEMENT**2)
+@compiled_exactly
+def _common_shift(voters: Mask, before: Floats32, after: Floats32) -> Any:
+    """Whether at least half of the voters have one translation, and its x and y."""
+    indices = np.flatnonzero(voters)
+    shifts = np.empty((2, len(indices)))
+    for i, k in enumerate(indices):
+        for axis in range(2):
+            shifts[axis, i] = np.float64(after[k, axis]) - np.float64(before[k, axis])
+    half = len(indices) // 2  # the upper median
+    x, y = np.sort(shifts[0])[half], np.sort(shifts[1])[half]
+    return 2 * (voters & _moves_by(before, after, x, y)).sum() >= len(indices), x, y
 
 
-def _zoom(before: Floats, after: Floats, box: Floats) -> float:
+@compiled_exactly
+def _moves_by(before: Floats32, after: Floats32, x: float, y: float) -> Any:
+    """(CAPACITY,) the points that move nearly so far; free slots do not."""
+    near = np.zeros(len(before), np.bool_)
+    for k in range(len(before)):
+        dx = np.float64(after[k, 0]) - np.float64(before[k, 0]) - x
+        dy = np.float64(after[k, 1]) - np.float64(before[k, 1]) - y
+        near[k] = dx * dx + dy * dy < AGREEMENT**2
+    return near
+
+
+@compiled_exactly
+def _zoom(
+    agree: Mask, before: Floats32, after: Floats32, middle: Floats, centre: Floats, box: Floats
+) -> float:
     """Least-squares scale, regularised towards 1 like one more point in the box's corner."""
-    weight = ((box[2:] - box[:2]) ** 2).sum() / 4
-    zoom = ((before * after).sum() + weight) / ((before**2).sum() + weight)
-    return float(np.clip(zoom, 1 / MAX_ZOOM, MAX_ZOOM))
+    weight = ((box[2] - box[0]) ** 2 + (box[3] - box[1]) ** 2) / 4
+    product, square = weight, weight
+    for k in np.flatnonzero(agree):
+        for axis in range(2):
+            origin = before[k, axis] - middle[axis]
+            product += origin * (after[k, axis] - centre[axis])
+            square += origin * origin
+    return float(min(max(product / square, 1 / MAX_ZOOM), MAX_ZOOM))
 
 
-def _move_with_surroundings(
-    box: Floats, seen: Mask, before: Floats32, after: Floats32
-) -> tuple[Floats, Mask] | None:
-    outside = seen & ~inside(before, box)
-    for around in (outside & inside(before, enlarge(box, 2.0)), outside):
-        if around.sum() >= 2 * MIN_POINTS:
-            shift = _common_shift(before[around].astype(float), after[around].astype(float))
-            if shift is None:
-                return None
-            moved = box + np.tile(shift, 2)
-            return moved, seen & inside(after, moved) & _near(after - before, shift)
-    return box, seen & inside(after, box)
+@compiled_exactly
+def _enlarged(box: Floats, factor: float) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of a box enlarged about its centre."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    across, down = factor * (box[2] - box[0]) / 2, factor * (box[3] - box[1]) / 2
+    return x - across, y - down, x + across, y + down
+
+
+@compiled_exactly
+def _is_inside(point: Floats32, left: float, top: float, right: float, bottom: float) -> bool:
+    return bool(left <= point[0] <= right and top <= point[1] <= bottom)
+
+
+@compiled_exactly
+def _all_inside(which: Mask, xy: Floats32, box: Floats) -> Any:
+    """(CAPACITY,) those of some points that lie inside the box."""
+    within = np.zeros_like(which)
+    for k in np.flatnonzero(which):
+        within[k] = _is_inside(xy[k], box[0], box[1], box[2], box[3])
+    return within

@@ -19,6 +19,7 @@ from objectstates.track.klt import MIN_POINTS, Floats, Gray, Mask, Points, insid
 from objectstates.track.tracks import MEET_IOU, FrameStamp, OpenTrack, PastFrame, Track
 
 # Heuristics, checked on the scenes of tests/track.
+WORKING_SIDE = 320  # pixels of the longer side
 SEED_EVERY = 5  # frames between searches for new points
 MATCH_IOU = 0.4  # of a track and a detection that match; half, if they share most points
 SAME_IOU = 0.6  # of two boxes of one object
@@ -48,7 +49,7 @@ class Tracker:
         patience: float = 2.0,
         reach: float = 0.5,
         longest: float = 20.0,
-        max_side: int = 320,
+        max_side: int = WORKING_SIDE,
     ) -> None:
         for name, value in [("patience", patience), ("reach", reach), ("longest", longest)]:
             if not 0 <= value < np.inf:
@@ -87,17 +88,25 @@ class Tracker:
     def _now(self) -> FrameStamp:
         return self._past[-1].stamp
 
-    def update(self, time: float, gray: Gray, detections: Detections | None) -> None:
+    def update(
+        self,
+        time: float,
+        gray: Gray,
+        detections: Detections | None,
+        size: tuple[int, int] | None = None,
+    ) -> None:
         """Process the (H, W) frame at ``time`` (seconds).
 
         detections : in pixels of the frame; None if the detector was not run on it.
+        size : width and height of the frame in whose pixels boxes are given, both detections and
+            tracks; that of ``gray`` unless given.
         Afterwards, ``cut`` is whether the frame began a new shot.
         """
         if gray.ndim != 2 or gray.dtype != np.uint8 or gray.size == 0:
             raise SettingError(f"`gray` must be (H, W) uint8, not {gray.shape} {gray.dtype}")
         if self._past and not time > self._now.time:
             raise SettingError(f"`time`={time} must be after the last frame's, {self._now.time} s")
-        self._advance(time, gray)
+        self._advance(time, gray, size or (gray.shape[1], gray.shape[0]))
         stamp = FrameStamp(self._frame, time, detections is not None)
         self._past.append(PastFrame(stamp, self._points.xy))
         self._propagate()
@@ -122,11 +131,11 @@ class Tracker:
         self._begin_video()
         return self.pop_finished()
 
-    def _advance(self, time: float, gray: Gray) -> None:
+    def _advance(self, time: float, gray: Gray, size: tuple[int, int]) -> None:
         """Track the points into a new frame, or begin a new shot."""
         self._frame += 1
         small = self._downscaled(gray)
-        scale = np.tile(np.divide(small.shape[::-1], gray.shape[::-1]), 2)
+        scale = np.tile(np.divide(small.shape[::-1], size), 2)
         self.cut = False
         if self._past:
             step = time - self._now.time

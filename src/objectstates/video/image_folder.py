@@ -15,6 +15,7 @@ from objectstates.base.errors import VideoError
 from objectstates.base.file_names import existing_path, printable_name
 from objectstates.video.source import (
     IMAGE_SUFFIXES,
+    Gray,
     Image,
     VideoInfo,
     as_video_error,
@@ -61,6 +62,18 @@ class ImageFolder:
         if rgb.shape[1::-1] == size:
             return rgb
         return cv2.resize(rgb, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+
+    def gray_and_image(
+        self, content: str, gray_size: tuple[int, int], size: tuple[int, int] | None
+    ) -> tuple[Gray, Image | None] | None:
+        """As in `VideoFile`; None, and a problem, if unreadable."""
+        rgb = self.image(content, size or gray_size)
+        if rgb is None:
+            return None
+        gray = np.asarray(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), np.uint8)
+        if gray.shape[::-1] != gray_size:
+            gray = np.asarray(cv2.resize(gray, gray_size, interpolation=cv2.INTER_AREA), np.uint8)
+        return gray, rgb if size else None
 
     def _load(self, name: str) -> Image | None:
         try:

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from objectstates.base.errors import SettingError, VideoError
 from objectstates.base.file_names import existing_path
 from objectstates.video.image_folder import ImageFolder, image_series
 from objectstates.video.source import (
     VIDEO_SUFFIXES,
+    Gray,
     Image,
     VideoInfo,
     as_video_error,
@@ -34,6 +35,7 @@ __all__ = [
     "VIDEO_SUFFIXES",
     "EmptySpanError",
     "Frame",
+    "GrayFrame",
     "Image",
     "Reading",
     "VideoInfo",
@@ -42,6 +44,7 @@ __all__ = [
     "read_frames",
 ]
 
+Made = TypeVar("Made")
 Timed = tuple[float, Any]  # the time of a frame, and what its pixels are made from
 
 
@@ -61,6 +64,23 @@ class Frame:
     time: float
     image: Image
     scale: tuple[float, float] = (1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class GrayFrame:
+    """One frame of a video in gray; some have their colours too.
+
+    gray : (h, w), at a size of its own.
+    image : (H, W, 3) RGB, or None where no colours were asked for.
+    size : width and height of the RGB image, also where there is none.
+    scale : factors from x and y in that image to pixels of the video.
+    """
+
+    time: float
+    gray: Gray
+    image: Image | None
+    size: tuple[int, int]
+    scale: tuple[float, float]
 
 
 def probe(path: str | Path, *, image_fps: float = 25.0) -> VideoInfo:
@@ -108,6 +128,7 @@ class Reading:
     """An open video: an iterator over its frames, and a record of what could not be read.
 
     info : of the whole video.
+    last : seconds; of the last frame of the span so far, whether resampling keeps it or not.
     """
 
     def __init__(
@@ -119,22 +140,49 @@ class Reading:
         origin: float | None = None,
     ) -> None:
         self.info = source.info
+        self.last = 0.0
         self._source, self._origin = source, origin
-        self._frames = self._read(span, fps, max_side)
+        self._span, self._fps = span, fps
+        self._size = self._size_for(max_side)
+        self._scale = self.info.width / self._size[0], self.info.height / self._size[1]
+        self._frames = self._read(self._frame)
 
     @property
     def problems(self) -> list[str]:
         """What was lost, each message with the file's name; complete once iteration has ended."""
         return [f"{self.info.path}: {problem}" for problem in self._source.problems()]
 
-    def _read(
-        self, span: tuple[float, float], fps: float | None, max_side: int | None
-    ) -> Iterator[Frame]:
-        start, end = span
+    def in_gray(self, max_side: int, in_colour: Callable[[float], bool]) -> Iterator[GrayFrame]:
+        """The same frames in gray, instead of iteration.
+
+        max_side : of the gray images, pixels of the longer side at most.
+        in_colour : whether the frame at a time is wanted in RGB as well; called once per frame, in
+            the order of time.
+        """
+        gray_size = self._size_for(max_side)
+
+        def frame(time: float, content: Any) -> GrayFrame | None:
+            size = self._size if in_colour(time) else None
+            found = self._source.gray_and_image(content, gray_size, size)
+            if found is None:
+                return None
+            gray, image = found
+            return GrayFrame(time, gray, image, self._size, self._scale)
+
+        return self._read(frame)
+
+    def _size_for(self, max_side: int | None) -> tuple[int, int]:
         width, height = self.info.width, self.info.height
         factor = min(1.0, (max_side or math.inf) / max(width, height))
-        size = max(1, round(width * factor)), max(1, round(height * factor))
-        scale = width / size[0], height / size[1]
+        return max(1, round(width * factor)), max(1, round(height * factor))
+
+    def _frame(self, time: float, content: Any) -> Frame | None:
+        image = self._source.image(content, self._size)
+        return None if image is None else Frame(time, image, self._scale)
+
+    def _read(self, make: Callable[[float, Any], Made | None]) -> Iterator[Made]:
+        """What is made of the frames of the span that resampling keeps; None is left out."""
+        (start, end), fps = self._span, self._fps
         empty = True
         with as_video_error(self.info.path):
             timed = _through(self._in_time(self._source.timed(start)), end)
@@ -142,10 +190,10 @@ class Reading:
                 timed = (frame for frame in timed if start <= frame[0] < end)
             for time, content in _sample(timed, fps, self._origin or 0.0) if fps else timed:
                 if start <= time < end:
-                    image = self._source.image(content, size)
-                    if image is not None:
+                    made = make(time, content)
+                    if made is not None:
                         empty = False
-                        yield Frame(time, image, scale)
+                        yield made
         if empty:
             raise EmptySpanError(
                 f"{self.info.path}: no frame from {start:g} to {end:g} s; "
@@ -158,6 +206,8 @@ class Reading:
         for index, frame in enumerate(frames):
             first = frame[0] if index == 0 else first
             check_gaps(self.info.path, first, frame[0], index)
+            if frame[0] < self._span[1]:
+                self.last = frame[0]
             yield frame
 
     def __iter__(self) -> Iterator[Frame]:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from objectstates.base.errors import VideoError
 
-Image = npt.NDArray[np.uint8]
+Image = npt.NDArray[np.uint8]  # (H, W, 3) RGB
+Gray = npt.NDArray[np.uint8]  # (H, W)
 
 VIDEO_SUFFIXES = (
     *(".3gp", ".avi", ".flv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4"),

@@ -23,7 +23,7 @@ from av.video.stream import VideoStream
 
 from objectstates.base.errors import VideoError
 from objectstates.base.file_names import existing_path
-from objectstates.video.source import Image, VideoInfo, as_video_error
+from objectstates.video.source import Gray, Image, VideoInfo, as_video_error
 
 
 @dataclass(slots=True)
@@ -212,11 +212,29 @@ class VideoFile:
 
     def image(self, content: av.VideoFrame, size: tuple[int, int]) -> Image:
         """The upright RGB image at the given width and height."""
+        return self._pixels(content, size, "rgb24")
+
+    def gray_and_image(
+        self, content: av.VideoFrame, gray_size: tuple[int, int], size: tuple[int, int] | None
+    ) -> tuple[Gray, Image | None]:
+        """The upright gray image at one width and height, and the RGB one at another, if any.
+
+        Gray takes a third of the time of RGB.
+        """
+        gray = self._pixels(content, gray_size, "gray")
+        return gray, self.image(content, size) if size else None
+
+    def _pixels(self, content: av.VideoFrame, size: tuple[int, int], pixels: str) -> Image:
         width, height = size[::-1] if self._transposed else size
-        rgb = self._reformatter.reformat(
-            content, width, height, "rgb24", interpolation="AREA", threads=1
+        stored = self._reformatter.reformat(
+            content,
+            width,
+            height,
+            pixels,
+            interpolation="AREA",
+            threads=1,
         ).to_ndarray()
-        upright = rgb.swapaxes(0, 1) if self._transposed else rgb
+        upright = stored.swapaxes(0, 1) if self._transposed else stored
         # Copy: PyAV's array is a padded view of a buffer that the decoder may still use.
         return np.array(upright[self._flips], dtype=np.uint8, order="C")
 
