@@ -402,12 +402,13 @@ def test_outputs_of_no_known_layout(path: Path) -> None:
         onnx_detector(path)
 
 
-def test_files_that_are_not_models(path: Path) -> None:
+def test_files_that_are_not_models(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(DetectorError, match="does not exist"):
         onnx_detector(path)
     path.write_bytes(b"PK\x03\x04 not a graph")
     with pytest.raises(DetectorError, match="cannot be loaded as an ONNX model"):
         onnx_detector(path)
+    assert capfd.readouterr() == ("", "")  # onnxruntime is silent
     text = """<ir_version: 8, opset_import: ["" : 17]>
     words (int64[1,7] tokens) => (int64[1,7] boxes) { boxes = Identity (tokens) }"""
     onnx.save(onnx.parser.parse_model(text), path)

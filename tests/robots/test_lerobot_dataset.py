@@ -293,3 +293,15 @@ def test_damaged_metadata_names_the_file(changed, v3, tmp_path):
     table.unlink()
     with pytest.raises(DatasetError, match="has no Parquet file"):
         read_dataset(other)
+
+
+def test_names_of_tasks_that_are_not_utf8_name_the_file(v3, tmp_path):
+    copy = shutil.copytree(v3, tmp_path / "copy")
+    path = copy / "meta" / "tasks.parquet"
+    table = pq.read_table(path)
+    name = next(n for n in table.column_names if n != "task_index")
+    column = pa.array([b"open \xa5"] * len(table), pa.binary()).view(pa.string())
+    changed = table.set_column(table.column_names.index(name), name, column)
+    pq.write_table(changed, path)
+    with pytest.raises(DatasetError, match=r"tasks\.parquet cannot be read .*UTF"):
+        read_dataset(copy)

@@ -29,7 +29,8 @@ def inference_session(
     options.log_severity_level = 3
     # Threads that spin while they wait double the time of a pass when other processes are busy.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(model, options, providers=[provider])
+    # Without a second try on the CPU, which prints lines of its own about a damaged model.
+    return onnxruntime.InferenceSession(model, options, providers=[provider], enable_fallback=0)
 
 
 def external_files(path: Path) -> list[Path]:

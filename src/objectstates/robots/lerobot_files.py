@@ -64,6 +64,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(columns)
+        table.validate(full=True)  # text that is not UTF-8, and offsets beyond the data
     except (OSError, LookupError, ValueError, NotImplementedError, pa.ArrowException) as problem:
         raise DatasetError(f"{path} cannot be read ({problem}): copy the dataset again") from None
     if len(set(table.column_names)) < len(table.column_names):
