@@ -8,7 +8,14 @@ from objectstates.data.clips import ChangeProfile
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.prediction import predict
-from objectstates.discovery.replication import PARTS, REPEATS, peak_time, replicate, without_change
+from objectstates.discovery.replication import (
+    PARTS,
+    REPEATS,
+    peak_time,
+    replicate,
+    separately,
+    without_change,
+)
 
 FORMULATION = Formulation("joint", "at_least_one", 0.0)
 
@@ -33,7 +40,7 @@ def replication(corpus, first=0):
         corpus,
         found,
         np.arange(first, len(corpus)),
-        discover,
+        separately(discover),
         lambda learned, clips: predict(learned, clips, FORMULATION),
     )
     return found, again, learned_on
@@ -106,7 +113,7 @@ def test_a_side_that_was_not_sought_is_unknown(clear, target):
         clear,
         model.fit(clear).result_,
         np.arange(len(clear)),
-        lambda clips: model.fit(clips).result_,
+        separately(lambda clips: model.fit(clips).result_),
         lambda learned, clips: predict(learned, clips, formulation),
     )
     assert np.isnan(again.action).all() == (target == "state")
