@@ -50,8 +50,8 @@ def test_a_part_is_fitted_as_if_it_were_alone(corpus, monkeypatch):
     _, part = model.discover_parts(corpus, PARTS)
     clips = corpus.select(PARTS[1])
     larger = len(corpus.chunks.start) / len(clips.chunks.start)  # as of the tracklets
-    ridges = {"mu": larger * model.mu, "lam": larger * model.lam}
-    alone = JointDiscovery(verdict=False, **ridges).fit(clips).result_
+    mu, lam = larger * model.mu, larger * model.lam
+    alone = JointDiscovery(verdict=False, mu=mu, lam=lam).fit(clips).result_
     assert part.clips == alone.clips
     np.testing.assert_array_equal(part.action_time, alone.action_time)
     np.testing.assert_array_equal(part.state, alone.state)
@@ -76,6 +76,7 @@ def test_factors_of_the_fit_are_used_without_the_columns_of_the_profile(corpus):
     model, kept = JointDiscovery(verdict=False), KeptFactors(most=1)
     bare = without_change(made)
     removed = removed_columns(made, bare)
+    assert removed is not None
     assert removed.shape == (len(made.chunks.start), 2)
     pose = model._pose_in_memory(made, kept=kept)
     formulation = model._formulation
@@ -95,5 +96,7 @@ def test_the_verdict_does_not_depend_on_whether_factors_are_shared(corpus):
     model = JointDiscovery(seed=1)
     found = model.fit(corpus).result_
     again = model._judged(corpus, found, {})
+    assert found.confidences is not None
+    assert again.confidences is not None
     np.testing.assert_allclose(found.confidences, again.confidences, atol=1e-6)
     assert removed_columns(corpus, corpus) is None
