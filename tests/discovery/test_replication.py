@@ -6,6 +6,7 @@ import pytest
 from objectstates import JointDiscovery
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.synthetic import synthetic_corpus
+from objectstates.discovery import replication as module
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.prediction import predict
 from objectstates.discovery.replication import (
@@ -76,6 +77,15 @@ def test_no_clip_is_labelled_by_classifiers_that_know_it(clear):
         assert len(clips) == 9
     counts = [sum(clip in clips for clips in learned_on) for clip in clear.clip_ids]
     assert counts == [(PARTS - 1) * REPEATS] * len(clear)
+    assert not np.isnan(again.action).any()
+
+
+def test_of_many_clips_one_sample_is_divided(clear, monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 8)
+    _, again, learned_on = replication(clear)
+    assert len(learned_on) == PARTS * REPEATS
+    assert {len(clips) for clips in learned_on} == {6}
+    assert len(set().union(*learned_on)) == 8
     assert not np.isnan(again.action).any()
 
 
