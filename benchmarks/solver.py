@@ -6,8 +6,10 @@ without) and beside the authors' full-step schedule. All of these solve one prob
 its nu in seconds, and its rounding for labels. So do 630 full steps of ours, the same number as the
 schedule has. Further rows are of our own settings, which are another problem (nu in lengths of
 clips, labels by scores held out), with and without the verdict. Times are medians of runs taken in
-turns, peak memory is taken in processes of their own. Then the time per pass for 1, 4 and 16 times
-as many clips, and for chains of 2 to 5 states.
+turns, peak memory is taken in processes of their own. CPU seconds are those of all threads: with
+``OMP_NUM_THREADS=1`` they compare well on a busy machine. Then what restarts and the verdict cost
+in single fits, the time per pass for 1, 4 and 16 times as many clips, and for chains of 2 to 5
+states.
 """
 
 from __future__ import annotations
@@ -108,6 +110,34 @@ class Fit:
         }
 
 
+class Restarts(Fit):
+    """Three runs from different random labels, which share one factorisation."""
+
+    def __init__(self, corpus: Any) -> None:
+        super().__init__(corpus, "ours", 0.01)
+        self.model.restarts = 3
+
+
+class Verdict:
+    """The fits to parts of the clips that the verdict takes, their predictions and evidence."""
+
+    def __init__(self, corpus: Any) -> None:
+        from objectstates.discovery.estimator import JointDiscovery
+        from objectstates.discovery.in_memory import KeptFactors
+        from objectstates.discovery.solver_runs import Stopper, Stopwatch
+
+        self.corpus, self.model, self.factors = corpus, JointDiscovery(), KeptFactors()
+        discover = self.model._discover  # noqa: SLF001
+        pose = self.model._pose_in_memory(corpus, kept=self.factors)  # noqa: SLF001
+        self.found = discover(corpus, pose, Stopper(None), Stopwatch(), {})
+
+    def run(self) -> None:
+        self.model._judged(self.corpus, self.found, {}, self.factors)  # noqa: SLF001
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+
 class Authors:
     """The authors' schedule in NumPy (``benchmarks/authors.py``)."""
 
@@ -150,15 +180,23 @@ Name = TypeVar("Name", str, int)
 
 
 def timed(contestants: Mapping[Name, Any], repeats: int) -> dict[Name, dict[str, Any]]:
-    """Median seconds of each, taken in turns."""
+    """Median seconds of each, and of the processor, taken in turns."""
     seconds: dict[Name, list[float]] = {name: [] for name in contestants}
+    cpu: dict[Name, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, contestant in contestants.items():
-            begin = time.perf_counter()
+            begin, begin_cpu = time.perf_counter(), time.process_time()
             contestant.run()
             seconds[name].append(time.perf_counter() - begin)
-    rows = {name: contestant.facts() for name, contestant in contestants.items()}
-    return {name: {"seconds": median(seconds[name]), **rows[name]} for name in contestants}
+            cpu[name].append(time.process_time() - begin_cpu)
+    return {
+        name: {
+            "seconds": median(seconds[name]),
+            "cpu_seconds": median(cpu[name]),
+            **contestant.facts(),
+        }
+        for name, contestant in contestants.items()
+    }
 
 
 # --- peak memory, each in a process of its own ---------------------------------------------------
@@ -206,6 +244,44 @@ def warm_up() -> None:
         JointDiscovery(max_passes=75).fit(small)
 
 
+# --- further fits of the same clips --------------------------------------------------------------
+
+
+def demo_size() -> Any:
+    """As many clips and rows, of the same sizes, as the demo has."""
+    from objectstates.data.synthetic import synthetic_corpus
+
+    return synthetic_corpus(
+        n_clips=14,
+        tracklets_per_clip=[9] * 9 + [10] * 5,
+        chunks_per_clip=[19] * 12 + [20] * 2,
+        state_size=5568,
+        action_size=1362,
+    )
+
+
+def in_single_fits(corpora: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What two more restarts, and the twelve fits of the verdict, cost in single fits."""
+    rows = []
+    for size, corpus in corpora.items():
+        contestants = {
+            "fit": Fit(corpus, "ours", 0.01),
+            "restarts": Restarts(corpus),
+            "verdict": Verdict(corpus),
+        }
+        times = timed(contestants, REPEATS)
+        row: dict[str, Any] = {"size": size}
+        for unit in ("seconds", "cpu_seconds"):
+            fit = times["fit"][unit]
+            row |= {
+                f"fit_{unit}": fit,
+                f"two_restarts_{unit}_in_fits": times["restarts"][unit] / fit - 1,
+                f"verdict_{unit}_in_fits": times["verdict"][unit] / fit,
+            }
+        rows.append(row)
+    return rows
+
+
 # --- growth and start-up -------------------------------------------------------------------------
 
 
@@ -217,7 +293,7 @@ def growth(size: int = 256, passes: int = 100) -> list[dict[str, Any]]:
     rows = []
     for times in (1, 4, 16):
         corpus = synthetic_corpus(n_clips=47 * times, state_size=size, action_size=size)
-        model = JointDiscovery(tol=1e-9, max_passes=passes)
+        model = JointDiscovery(tol=1e-9, max_passes=passes, verdict=False)
         seconds = median(
             model.fit(corpus).result_.summary["seconds"]["solve"] / passes for _ in range(3)
         )
@@ -360,11 +436,15 @@ def main() -> None:
         rows |= timed({**full, "authors' schedule": Authors(corpus)}, 1)
         rows["authors' schedule"] |= peak_memory("Authors")
     for row in rows.values():
-        row["to_floor"] = row["seconds"] / rows["BLAS floor"]["seconds"]
+        for unit in ("", "cpu_"):
+            row[f"{unit}to_floor"] = row[f"{unit}seconds"] / rows["BLAS floor"][f"{unit}seconds"]
         if "authors' schedule" in rows:
             row["faster_than_authors"] = rows["authors' schedule"]["seconds"] / row["seconds"]
     report = {
         "paper_size": rows,
+        "restarts and halves of the verdict": in_single_fits(
+            {"paper": corpus, "demo": demo_size()}
+        ),
         "growth": growth(),
         "chains": chains(),
         "start_up_seconds": start_up(),
@@ -378,20 +458,26 @@ def show(report: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(width=140)
-    columns = ("seconds", "to_floor", "faster_than_authors", "peak_mb", "peak_to_features",
-               "relative_gap", "passes", "relaxed", "rounded", "state_precision",
-               "action_precision")  # fmt: skip
+    console = Console(width=160)
+    columns = ("seconds", "to_floor", "cpu_seconds", "cpu_to_floor", "faster_than_authors",
+               "peak_mb", "peak_to_features", "relative_gap", "passes", "relaxed", "rounded",
+               "state_precision", "action_precision")  # fmt: skip
     table = Table(title="47 clips, 1,400 x 8,192 and 2,350 x 3,000")
     for column in ("", *columns):
         table.add_column(column.replace("_", " "))
     for name, row in report["paper_size"].items():
         table.add_row(name, *(f"{row[c]:.4g}" if c in row else "" for c in columns))
     console.print(table)
-    for part in ("growth", "chains"):
-        table = Table(*report[part][0], title=f"time per pass: {part}")
+    titles = {
+        "restarts and halves of the verdict": "restarts and halves of the verdict, in single fits",
+        "growth": "time per pass: growth",
+        "chains": "time per pass: chains",
+    }
+    for part, title in titles.items():
+        names = [name.replace("_", " ") for name in report[part][0]]
+        table = Table(*names, title=title)
         for row in report[part]:
-            table.add_row(*(f"{value:.4g}" for value in row.values()))
+            table.add_row(*(v if isinstance(v, str) else f"{v:.4g}" for v in row.values()))
         console.print(table)
     seconds = report["start_up_seconds"]
     console.print(f"import {seconds['import']:.2f} s, --help {seconds['help']:.2f} s")

@@ -66,7 +66,7 @@ def outcome(judged: Judged) -> Outcome | None:
     (evidence,) = gather(
         corpus,
         found,
-        lambda part: model.fit(part).result_,
+        model.discover_parts,
         lambda learned, part: predict(learned, part, Formulation("joint", "at_least_one", 0.0)),
     )
     action, states = scores.actions.copy(), scores.precisions.copy()

@@ -9,6 +9,7 @@ from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.evidence import USUAL_COVER, change_in_boxes, gather
 from objectstates.discovery.prediction import predict
+from objectstates.discovery.replication import separately
 
 
 def evidence_of(corpus, found=None):
@@ -17,7 +18,7 @@ def evidence_of(corpus, found=None):
     (evidence,) = gather(
         corpus,
         found,
-        lambda clips: model.fit(clips).result_,
+        separately(lambda clips: model.fit(clips).result_),
         lambda learned, clips: predict(learned, clips, Formulation("joint", "at_least_one", 0.0)),
     )
     return evidence

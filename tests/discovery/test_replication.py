@@ -6,9 +6,17 @@ import pytest
 from objectstates import JointDiscovery
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.synthetic import synthetic_corpus
+from objectstates.discovery import replication as module
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.prediction import predict
-from objectstates.discovery.replication import PARTS, REPEATS, peak_time, replicate, without_change
+from objectstates.discovery.replication import (
+    PARTS,
+    REPEATS,
+    peak_time,
+    replicate,
+    separately,
+    without_change,
+)
 
 FORMULATION = Formulation("joint", "at_least_one", 0.0)
 
@@ -33,7 +41,7 @@ def replication(corpus, first=0):
         corpus,
         found,
         np.arange(first, len(corpus)),
-        discover,
+        separately(discover),
         lambda learned, clips: predict(learned, clips, FORMULATION),
     )
     return found, again, learned_on
@@ -72,6 +80,15 @@ def test_no_clip_is_labelled_by_classifiers_that_know_it(clear):
     assert not np.isnan(again.action).any()
 
 
+def test_of_many_clips_one_sample_is_divided(clear, monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 8)
+    _, again, learned_on = replication(clear)
+    assert len(learned_on) == PARTS * REPEATS
+    assert {len(clips) for clips in learned_on} == {6}
+    assert len(set().union(*learned_on)) == 8
+    assert not np.isnan(again.action).any()
+
+
 def test_cues_agree_where_the_picture_changes_when_the_clips_move_alike(clear):
     found, _, _ = replication(clear)
     there = replace(clear, changes=tuple(profile(t) for t in found.action_time))
@@ -106,7 +123,7 @@ def test_a_side_that_was_not_sought_is_unknown(clear, target):
         clear,
         model.fit(clear).result_,
         np.arange(len(clear)),
-        lambda clips: model.fit(clips).result_,
+        separately(lambda clips: model.fit(clips).result_),
         lambda learned, clips: predict(learned, clips, formulation),
     )
     assert np.isnan(again.action).all() == (target == "state")

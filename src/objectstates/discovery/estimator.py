@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from objectstates.base.errors import (
 )
 from objectstates.base.estimator_api import Estimator, not_fitted_error
 from objectstates.base.torch_utils import within_memory
-from objectstates.data.corpus import Corpus
+from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corrections import Correction, read_corrections
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Classifier, Result, SkippedClip
@@ -36,8 +36,19 @@ from objectstates.discovery import how_many, result_assembly
 from objectstates.discovery.chain_change import for_chain
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.corrections import Applied, Bounds, apply_corrections
-from objectstates.discovery.in_memory import Pose, Weights, check_features, pose_in_memory
-from objectstates.discovery.labelling import detection_scale, label_by_rounding, label_held_out
+from objectstates.discovery.in_memory import (
+    KeptFactors,
+    Pose,
+    Weights,
+    check_features,
+    pose_in_memory,
+)
+from objectstates.discovery.labelling import (
+    NO_BOUNDS,
+    detection_scale,
+    label_by_rounding,
+    label_held_out,
+)
 from objectstates.discovery.occurrences import MINIMUM, occurrences
 from objectstates.discovery.out_of_core import (
     FeaturesOnDisk,
@@ -48,13 +59,20 @@ from objectstates.discovery.out_of_core import (
     with_stored_features,
 )
 from objectstates.discovery.outlier_clips import discover_without_outliers
+from objectstates.discovery.parts import (
+    PART_SCHEDULE,
+    PART_TOLERANCE,
+    Parts,
+    costs_of,
+    removed_columns,
+)
 from objectstates.discovery.prediction import check_lengths, check_sizes, predict
 from objectstates.discovery.progress import apply_model, with_progress
 from objectstates.discovery.replication import SAMPLE
 from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
 from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
 from objectstates.discovery.verdict import judge, judge_by_sample
-from objectstates.solver.frank_wolfe import FULL_STARTS
+from objectstates.solver.frank_wolfe import FULL_STARTS, WHOLE
 
 Corrections = str | Path | Iterable[Correction]
 """Rows, or a CSV file of them."""
@@ -202,14 +220,15 @@ class JointDiscovery(Estimator):
         clock, stopper = Stopwatch(), Stopper(callback)
         prepared = self._prepare(corpus, corrections, names)
         kept, bounds = prepared.kept, prepared.applied.bounds
+        factors = KeptFactors(most=1) if self.verdict else None
 
         def discover(clips: Corpus) -> Result:
-            pose = self._pose_in_memory(clips)
+            pose = self._pose_in_memory(clips, kept=factors)
             return self._discover(clips, pose, stopper, clock, bounds)
 
         found = self._found(prepared, discover)
         if self.verdict and not stopper.stopped:
-            found = self._judged(kept, found, bounds)
+            found = self._judged(kept, found, bounds, factors)
             clock.lap("verdict")
             found = with_progress(found, kept.select, seed=int(self.seed))
             clock.lap("progress")
@@ -365,10 +384,12 @@ class JointDiscovery(Estimator):
         bounds: Bounds,
         *,
         warm: bool = False,
+        quick: bool = False,
     ) -> Result:
         """The result on clips that all admit a labelling, wherever their rows are.
 
         warm : ``pose`` begins at the solution of a similar problem.
+        quick : fewer passes, for classifiers that need not be as good.
         """
         clock.lap("other")
         sizes = len(corpus.chunks.start), len(corpus.tracklets.start)
@@ -383,10 +404,7 @@ class JointDiscovery(Estimator):
                 seed=int(self.seed),
                 restarts=1 if warm else self.restarts,
                 stopper=stopper,
-                warm=warm,
-                solver=self.solver,
-                tol=WARM_TOLERANCE * self.tol if warm else self.tol,
-                max_passes=self.max_passes,
+                **self._solver_settings(warm, quick),
             )
             clock.lap("solve")
             if held_out:
@@ -417,20 +435,65 @@ class JointDiscovery(Estimator):
             summary=summary,
         )
 
-    def _judged(
-        self, corpus: Corpus, found: Result, bounds: Bounds, callback: Callback | None = None
-    ) -> Result:
-        """``found``, the result on ``corpus``, with its verdict. One restart tells enough."""
-        once = JointDiscovery(**{**self.get_params(), "restarts": 1, "device": "cpu"})
+    def _solver_settings(self, warm: bool, quick: bool) -> dict[str, Any]:
+        """Of ``minimise``, as in `_discover`."""
+        return {
+            "solver": self.solver,
+            "tol": self.tol * (WARM_TOLERANCE if warm else PART_TOLERANCE if quick else 1),
+            "max_passes": self.max_passes,
+            "warm": warm,
+            "schedule": PART_SCHEDULE if quick else WHOLE,
+        }
 
-        def discover(clips: Corpus) -> Result:
-            pose = once._pose_in_memory(clips)
-            return once._discover(clips, pose, Stopper(callback), Stopwatch(), bounds)
+    def _judged(
+        self,
+        corpus: Corpus,
+        found: Result,
+        bounds: Bounds,
+        factors: KeptFactors | None = None,
+        callback: Callback | None = None,
+    ) -> Result:
+        """``found``, the result on ``corpus``, with its verdict.
+
+        factors : those of the fit, if they are at hand.
+        """
+
+        def discover(clips: Corpus, parts: Sequence[Array]) -> Iterator[Result]:
+            removed = removed_columns(corpus, clips)
+            yield from self.discover_parts(clips, parts, bounds, factors, removed, callback)
 
         def label(learned: Result, clips: Corpus) -> Result:
             return self._labelled(learned, clips, bounds)
 
         return judge(corpus, found, discover, label, seed=int(self.seed))
+
+    def discover_parts(
+        self,
+        corpus: Corpus,
+        parts: Sequence[Array],
+        bounds: Bounds = NO_BOUNDS,
+        factors: KeptFactors | None = None,
+        removed: Array | None = None,
+        callback: Callback | None = None,
+    ) -> Iterator[Result]:
+        """Results on parts of the clips, for the verdict.
+
+        One restart and few passes tell enough. The parts share the factored features of all clips,
+        those of ``factors`` if it has them; ``removed`` as in `costs_of`.
+        """
+        once = JointDiscovery(**{**self.get_params(), "restarts": 1, "device": "cpu"})
+        shared = None
+        if self.reduce is None:  # else the directions of each part are its own
+            weights = Weights(float(self.nu), float(self.mu), float(self.lam))
+            classes = self._formulation.classes(corpus.n_states)
+            starts = FULL_STARTS if self.solver == "full" else 1
+            costs = costs_of(corpus, self.target, weights, factors, removed)
+            shared = Parts(corpus, costs, classes=classes, starts=starts)
+        for part in parts:
+            clips = corpus.select(part) if shared is None else shared.clips(part)
+            pose = once._pose_in_memory(clips) if shared is None else shared.pose(part)
+            stopper, clock = Stopper(callback), Stopwatch()
+            yield once._discover(clips, pose, stopper, clock, bounds, quick=shared is not None)
 
     def _finish(
         self,

@@ -16,7 +16,7 @@ from objectstates.base.choices import SideName
 from objectstates.base.errors import CorpusError
 from objectstates.base.resources import check_memory
 from objectstates.data.corpus import Array, Corpus
-from objectstates.solver.cost import Factored, factored
+from objectstates.solver.cost import ClusteringCost, Factored, factored
 from objectstates.solver.frank_wolfe import Problem
 from objectstates.solver.in_memory import InMemoryProblem, Point
 from objectstates.solver.oracle import Constraints
@@ -97,6 +97,11 @@ class KeptFactors:
             del self._sides[oldest]
         return found
 
+    def costs(self, key: object) -> dict[SideName, ClusteringCost]:
+        """Of the features kept under ``key``, by side; none if they are not kept."""
+        found = self._sides.get(key)
+        return {} if found is None else {s: each.cost for s, each in found.factored.items()}
+
     def remember(self, clips: tuple[str, ...], point: Point) -> None:
         """Keep a solution for `begin_at`."""
         self._last = clips, point
@@ -110,6 +115,11 @@ class KeptFactors:
         known = {clip: n for n, clip in enumerate(self._last[0])}
         numbers = np.array([known.get(clip, -1) for clip in clips], np.int64)
         return self._last[1].of_clips(numbers, action, state)
+
+
+def key_of(clips: tuple[str, ...], n_chunks: int, n_tracklets: int, weights: Weights) -> object:
+    """What `KeptFactors` of these clips depend on."""
+    return clips, n_chunks, n_tracklets, weights.mu, weights.lam
 
 
 def pose_in_memory(
@@ -134,7 +144,7 @@ def pose_in_memory(
         def make() -> _Sides:
             return _factored_sides(corpus, action, state, weights, device=device, reduce=reduce)
 
-        key = corpus.clip_ids, action.n_rows, state.n_rows, weights.mu, weights.lam
+        key = key_of(corpus.clip_ids, action.n_rows, state.n_rows, weights)
         sides = make() if kept is None else kept.sides(key, make)
         joint = JointProblem(
             sides.action._replace(constraints=action),

@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import lapack
 from scipy.optimize import isotonic_regression
 
 from objectstates.data.corpus import Array, Corpus
@@ -149,7 +150,10 @@ class _HeldOutRidge:
     def __init__(self, rows: Array, weights: Array, offsets: Array) -> None:
         self._rows, self._root, self._offsets = rows, np.sqrt(weights), offsets
         gram = (rows @ rows.T / 2 + INTERCEPT) * self._root[:, None] * self._root
-        self._inverse = np.linalg.inv(gram + RIDGE * np.eye(len(rows)))
+        gram[np.diag_indices(len(gram))] += RIDGE
+        lower, _ = lapack.dpotrf(gram.T, lower=1, overwrite_a=1)
+        inverse, _ = lapack.dpotri(lower, lower=1, overwrite_c=1)
+        self._inverse = inverse + np.tril(inverse, -1).T
 
     def held_out(self, labels: Array) -> Array:
         """(T,) predictions for labels (T,)."""

@@ -103,7 +103,7 @@ class Refitter:
         """``found``, a result of `fit`, with verdict and progress as by ``JointDiscovery.fit``."""
         prepared = self.model._prepare(self.corpus, found.corrections, found.names)
         bounds = prepared.applied.bounds
-        judged = self.model._judged(prepared.kept, found, bounds, _raising(cancelled))
+        judged = self.model._judged(prepared.kept, found, bounds, self._kept, _raising(cancelled))
         return with_progress(judged, prepared.kept.select, seed=int(self.model.seed))
 
     def _pose(self, clips: Corpus, *, warm: bool) -> Any:

@@ -13,7 +13,7 @@ picture of that clip changes for good, are two independent answers to the same q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,7 +29,8 @@ PARTS, REPEATS = 4, 3  # of the division: twelve discoveries
 SAMPLE = 60  # clips that are divided, a random sample if there are more
 NEAR = 3.0  # chunks between a learned action and the peak of the change that count as the same
 
-Discover = Callable[[Corpus], Result]
+Discover = Callable[[Corpus, Sequence[Array]], Iterable[Result]]
+"""Discoveries in parts of a corpus, each given by the indices of its clips, in order."""
 Predict = Callable[[Result, Corpus], Result]
 
 
@@ -64,16 +65,19 @@ def replicate(
     """Compare ``found``, the result on ``corpus``, with results on parts of it; for each change.
 
     learned : the clips to learn from, all but outliers.
-    discover : called twelve times.
+    discover : called once, for twelve parts of the clips to learn from, or of a sample of them.
     predict : labels another corpus with the classifiers of a result.
     """
     compared = [
         _Comparison(own_changes(corpus, found, k), found.change(k)) for k in range(found.n_actions)
     ]
-    bare = without_change(corpus)
-    for own in _parts(learned, np.random.default_rng(seed)):
-        other = np.setdiff1d(np.arange(len(corpus)), own)
-        labelled = predict(discover(bare.select(own)), bare.select(other))
+    bare, rng = without_change(corpus), np.random.default_rng(seed)
+    sample = learned if len(learned) <= SAMPLE else np.sort(rng.permutation(learned)[:SAMPLE])
+    parts = list(_parts(len(sample), rng))
+    results = discover(bare.select(sample), parts) if parts else ()
+    for own, result in zip(parts, results, strict=True):
+        other = np.setdiff1d(np.arange(len(corpus)), sample[own])
+        labelled = predict(result, bare.select(other))
         for k, comparison in enumerate(compared):
             comparison.add(other, labelled.change(k))
     return tuple(comparison.means() for comparison in compared)
@@ -118,12 +122,17 @@ def peak_time(profile: ChangeProfile | None, smoothing: float) -> float:
     return float(profile.start + profile.step * (at + 0.5))
 
 
-def _parts(clips: Array, rng: np.random.Generator) -> Iterator[Array]:
-    """The clips to learn on: all but a part of them, in turn."""
+def separately(discover: Callable[[Corpus], Result]) -> Discover:
+    """Discoveries in parts that share nothing."""
+    return lambda corpus, parts: (discover(corpus.select(part)) for part in parts)
+
+
+def _parts(n_clips: int, rng: np.random.Generator) -> Iterator[Array]:
+    """The clips to learn on, by their indices: all but a part of them, in turn."""
     for _ in range(REPEATS):
-        sample = rng.permutation(clips)[:SAMPLE]
-        for part in range(min(PARTS, len(sample)) if len(sample) > 1 else 0):
-            yield np.sort(np.delete(sample, np.s_[part::PARTS]))
+        order = rng.permutation(n_clips)
+        for part in range(min(PARTS, n_clips) if n_clips > 1 else 0):
+            yield np.sort(np.delete(order, np.s_[part::PARTS]))
 
 
 class _Comparison:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import warnings
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -29,13 +30,19 @@ def columns(corpus: Corpus, found: Labelling) -> dict[str, Any]:
         chunk = np.where(rows < 0, -1, rows - corpus.chunks.offsets[:-1, None])
         actions = Actions(chunk, found.action_time, found.action_span, found.action_scores)
     return {
-        "corpus": corpus.without_features(),
+        "corpus": _without_features(corpus),
         "actions": actions,
         "state": state if len(state) else np.zeros(n_tracklets, np.int8),
         "state_scores": found.state_scores
         if len(state)
         else np.full((n_tracklets, n_states), np.nan),
     }
+
+
+def _without_features(corpus: Corpus) -> Corpus:
+    """The corpus itself if it has none: checking its tables again would take time."""
+    sizes = corpus.tracklets.features.shape[1], corpus.chunks.features.shape[1]
+    return corpus if not any(sizes) and not corpus.arrays else corpus.without_features()
 
 
 def run_summary(run: Run, terms: Terms) -> dict[str, Any]:
@@ -91,8 +98,14 @@ def skipped_at(corpus: Corpus, kept: Corpus) -> dict[str, list[list[int]]]:
 
 def versions() -> dict[str, str]:
     """Of Python and of the packages that results depend on."""
+    return dict(_installed())
+
+
+@cache
+def _installed() -> tuple[tuple[str, str], ...]:
+    """Read once: parsing the metadata of packages takes as long as many passes."""
     packages = ("objectstates", "numpy", "scipy", "numba", "pyarrow")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    return ("python", platform.python_version()), *((name, version(name)) for name in packages)
 
 
 def fitted_attributes(result: Result) -> dict[str, Any]:

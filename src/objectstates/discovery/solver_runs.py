@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,7 @@ def _run(posed: Posed, seed: int, restart: int, stopper: Stopper, settings: dict
         if progress.stage == "joint" and progress.rounded < math.inf:
             seconds = time.perf_counter() - begun
             trace.append([seconds, progress.objective, progress.gap, progress.rounded])
-        return stopper(FitProgress(**asdict(progress), restart=restart))
+        return stopper(FitProgress(**vars(progress), restart=restart))
 
     solution = minimise(
         posed.problem,

@@ -40,6 +40,21 @@ GROWING_PASSES = 40  # block passes while the coupling grows ...
 GROWING_FROM = 0.01  # ... from this share of nu to all of it
 FULL_STARTS = 5  # random labellings whose mean full steps start at, as in the authors' code
 UNCOUPLED_STEPS = 30  # full steps on f and g alone, as in the authors' code
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Block passes before the coupling is full.
+
+    uncoupled : on f and g alone.
+    growing : while the coupling grows.
+    """
+
+    uncoupled: int = UNCOUPLED_PASSES
+    growing: int = GROWING_PASSES
+
+
+WHOLE = Schedule()
 NEGLIGIBLE = 1e-8
 """A gap of this share of the objective at the start counts as 0: f and g alone can reach 0, and
 float32 factor rows (``scale/disk_rows.py``) resolve no smaller one."""
@@ -164,6 +179,7 @@ def minimise(
     round_every: int = 1,
     evaluate_every: int | None = None,
     warm: bool = False,
+    schedule: Schedule = WHOLE,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> Solution:
     """Minimise the relaxed problem from random labels; the problem is left at the solution.
@@ -177,11 +193,12 @@ def minimise(
         gap met during a pass suggests convergence. Out of core, an evaluation and a rounding of the
         same point read the rows once.
     warm : the problem starts at the solution of a similar one, and the coupling is full at once.
+    schedule : of block passes before that otherwise.
     """
     negligible = NEGLIGIBLE * problem.start(seed)
     best = _BestRounding(problem)
     passes, converged, evaluation = 0, False, None
-    shares = coupling_shares(solver, problem.coupled, max_passes, warm=warm)
+    shares = coupling_shares(solver, problem.coupled, max_passes, warm=warm, schedule=schedule)
     for passes, share in enumerate(shares, start=1):
         objective, gap = problem.run_pass(solver, share)
         evaluation, rounded = None, False
@@ -226,7 +243,12 @@ class _BestRounding:
 
 
 def coupling_shares(
-    solver: Solver, coupled: bool, max_passes: int, *, warm: bool = False
+    solver: Solver,
+    coupled: bool,
+    max_passes: int,
+    *,
+    warm: bool = False,
+    schedule: Schedule = WHOLE,
 ) -> Iterator[float]:
     """The share of nu at each pass: none, then growing (block solver, if coupled), then all.
 
@@ -238,6 +260,6 @@ def coupling_shares(
     elif solver == "full":
         start = [0.0] * UNCOUPLED_STEPS
     else:
-        growing = np.geomspace(GROWING_FROM, 1.0, GROWING_PASSES + 1)[:-1].tolist()
-        start = [0.0] * UNCOUPLED_PASSES + (growing if coupled else [])
+        growing = np.geomspace(GROWING_FROM, 1.0, schedule.growing + 1)[:-1].tolist()
+        start = [0.0] * schedule.uncoupled + (growing if coupled else [])
     return islice(chain(start, repeat(1.0)), max_passes)

@@ -1,0 +1,72 @@
+"""The clustering cost of some of the rows, from that of all of them.
+
+With S the rows that are kept and D the others, the labels of D are left free and minimised out:
+
+    A_S = A_SS - A_SD (A_DD)^-1 A_DS,
+
+the Schur complement. It is the quadratic form of the features of S alone, centred anew, with the
+same ridge per sum of squared errors: c = M ridge for M rows becomes c / |S| per row. That takes
+|S|^2 |D| operations, where a Gram matrix of the features, its Cholesky factor and the inverse take
+several times as many. In the other form, A = I - F F', it is
+
+    A_S = I - F_S (I - F_D' F_D)^-1 F_S'.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import blas, lapack
+
+from objectstates.base.errors import SettingError
+from objectstates.solver.cost import TOO_LARGE, ClusteringCost
+from objectstates.solver.oracle import Floats, Ints
+
+
+def cost_of_part(cost: ClusteringCost, rows: Ints) -> ClusteringCost:
+    """The cost of ``rows`` (m,) alone, in increasing order, with the ridge in the same units."""
+    m, others = len(rows), np.setdiff1d(np.arange(cost.n_samples), rows)
+    if not m:
+        return ClusteringCost(np.empty((0, 0)), True, cost.ridge)
+    ridge = cost.ridge * cost.n_samples / m
+    if not len(others):
+        return ClusteringCost(cost.rows, cost.dense, ridge)
+    if cost.dense:
+        return ClusteringCost(_dense_part(cost.rows, rows, others), True, ridge)
+    return ClusteringCost(_low_rank_part(cost.rows, rows, others), False, ridge)
+
+
+def cost_without_columns(cost: ClusteringCost, columns: npt.NDArray[np.floating]) -> ClusteringCost:
+    """The dense cost of features without their ``columns`` (M, k), which are few.
+
+    With c = M ridge and the columns C it is A + A C (c I - C' A C)^-1 C' A.
+    """
+    assert cost.dense
+    c = cost.n_samples * cost.ridge
+    product = cost.rows @ columns.astype(np.float64)
+    inner = np.diag(np.full(product.shape[1], c)) - columns.T.astype(np.float64) @ product
+    lower = _cholesky(np.asfortranarray(inner))
+    half = blas.dtrsm(1.0, lower, np.asfortranarray(product.T), lower=1)
+    return ClusteringCost(cost.rows + half.T @ half, True, cost.ridge)
+
+
+def _dense_part(rows: Floats, kept: Ints, others: Ints) -> Floats:
+    lower = _cholesky(np.asfortranarray(rows[np.ix_(others, others)]))
+    half = blas.dtrsm(1.0, lower, rows[np.ix_(kept, others)].T, lower=1, overwrite_b=1)
+    part = half.T @ half
+    np.subtract(rows[np.ix_(kept, kept)], part, out=part)
+    return np.ascontiguousarray(part)
+
+
+def _low_rank_part(rows: Floats, kept: Ints, others: Ints) -> Floats:
+    inner = -(rows[others].T @ rows[others])
+    inner[np.diag_indices(len(inner))] += 1.0
+    lower = _cholesky(np.asfortranarray(inner))
+    return np.ascontiguousarray(blas.dtrsm(1.0, lower, rows[kept].T, lower=1, overwrite_b=1).T)
+
+
+def _cholesky(matrix: Floats) -> Floats:
+    lower, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        raise SettingError(TOO_LARGE)
+    return lower  # type: ignore[no-any-return]
