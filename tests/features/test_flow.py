@@ -93,12 +93,18 @@ def test_large_frames_are_worked_on_small(render, move):
     np.testing.assert_allclose(np.median(found.flow[INSIDE], axis=(0, 1)), [2, 0], atol=0.1)
 
 
+def test_the_scale_is_that_of_the_size_that_is_given(render, move):
+    estimator = FlowEstimator()
+    estimator.update(0.0, render(), (640, 480))
+    assert estimator.update(0.1, render(move(2, 0)), (640, 480)).scale == (0.25, 0.25)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (8, 8), (1, 400), (12, 3), (2160, 3840)])
 def test_any_frame_size_will_do(shape):
     rng = np.random.default_rng(0)
     found = working_step(*rng.integers(0, 255, (2, *shape), dtype=np.uint8))
     assert found.flow.shape[:2] == found.texture.shape
-    assert max(found.flow.shape[:2]) <= 320
+    assert max(found.flow.shape[:2]) <= 160
     assert np.isfinite(found.motion).all()
 
 

@@ -332,6 +332,16 @@ def test_large_frames_give_boxes_in_their_own_pixels() -> None:
     assert overlaps(track, [box * 3 for box in path]).min() > 0.85
 
 
+def test_boxes_are_in_pixels_of_the_size_that_is_given() -> None:
+    """Gray frames may be smaller than the frames of the detector."""
+    path = [moved(BOX, dx=i - 15) for i in range(30)]
+    tracker = Tracker()
+    for i, box in enumerate(path):
+        tracker.update(i / FPS, scene(box), found(box * 3) if i % 10 == 0 else None, (960, 720))
+    (track,) = tracker.finish()
+    assert overlaps(track, [box * 3 for box in path]).min() > 0.85
+
+
 def test_long_tracks_come_in_parts_and_memory_stays_bounded() -> None:
     frames = [scene(moved(BOX, dx=20 * np.sin(i / 10))) for i in range(63)]
     tracker = Tracker(longest=4)

@@ -25,6 +25,7 @@ from tests.video.videos import (
     gray,
     number,
     times_of,
+    write_images,
     write_video,
 )
 
@@ -255,3 +256,47 @@ def test_real_clips_decode_to_their_end() -> None:
             times = [frame.time for frame in reading]
         assert reading.problems == []
         assert times[-1] + 1 / reading.info.fps == pytest.approx(reading.info.duration, abs=0.05)
+
+
+@pytest.mark.parametrize("fps", [None, 12.5])
+def test_gray_frames_are_the_same_frames_and_some_have_colours(
+    plain: Path, fps: float | None
+) -> None:
+    asked: list[float] = []
+
+    def every_second(time: float) -> bool:
+        asked.append(time)
+        return len(asked) % 2 == 1
+
+    with read_frames(plain, 0.2, 1.5, fps=fps, max_side=32) as reading:
+        frames = list(reading.in_gray(16, every_second))
+    with read_frames(plain, 0.2, 1.5, fps=fps, max_side=32) as again:
+        in_colour = list(again)
+    assert [frame.time for frame in frames] == [frame.time for frame in in_colour] == asked
+    for index, (found, expected) in enumerate(zip(frames, in_colour, strict=True)):
+        assert found.gray.shape == (12, 16)
+        assert (found.size, found.scale) == ((32, 24), expected.scale)
+        assert abs(float(found.gray.mean()) - number(expected) * 5) <= 3
+        if index % 2:
+            assert found.image is None
+        else:
+            assert found.image is not None
+            assert_near(found.image, expected.image)
+
+
+def test_the_last_frame_of_a_span_is_known_whatever_the_rate(plain: Path) -> None:
+    for fps in (None, 3.0, 12.5):
+        with read_frames(plain, 0.2, 1.5, fps=fps) as reading:
+            list(reading.in_gray(16, lambda _time: False))
+        assert reading.last == 37 / 25
+
+
+def test_images_of_a_folder_are_read_in_gray(tmp_path: Path) -> None:
+    folder = write_images(tmp_path / "images", [1, 2, 3])
+    (folder / "000002.png").write_bytes(b"damaged")
+    with read_frames(folder) as reading:
+        frames = list(reading.in_gray(16, lambda time: time > 0))
+    assert [frame.time for frame in frames] == [0.0, 2 / 25]
+    assert [frame.gray.shape for frame in frames] == [(12, 16)] * 2
+    assert [frame.image is None for frame in frames] == [True, False]
+    assert "1 images cannot be read" in reading.problems[0]

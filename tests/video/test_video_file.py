@@ -109,6 +109,8 @@ def test_images_stand_upright_whichever_way_the_camera_was_held(
     assert (info.height, info.width, info.rotation) == (*expected.shape[:2], rotation)
     for frame in read_frames(path):
         assert_near(frame.image, expected)
+    for shown in read_frames(path).in_gray(64, lambda _time: False):
+        assert_near(shown.gray, cv2.cvtColor(np.ascontiguousarray(expected), cv2.COLOR_RGB2GRAY))
     small = next(read_frames(path, max_side=32))
     assert max(small.image.shape) == 32
     assert_near(small.image, cv2.resize(np.ascontiguousarray(expected), small.image.shape[1::-1]))
