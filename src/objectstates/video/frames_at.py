@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.errors import VideoError
-from objectstates.video.reader import EmptySpanError, Frame, read_frames
+from objectstates.video.reader import DeferredFrame, EmptySpanError, Frame, read_frames
 
 TOLERANCE = 0.5
 """Seconds from a time to the farthest frame that may represent it: a dozen frames at 25 fps."""
@@ -51,10 +51,10 @@ def frames_at(
             with read_frames(
                 source, start, end, fps=fps, max_side=max_side, image_fps=image_fps
             ) as reading:
-                for time, frame in nearest_frames(reading, group):
-                    if abs(frame.time - time) <= tolerance:
+                for time, nearest in _nearest_frames(reading.deferred(), group):
+                    if abs(nearest.time - time) <= tolerance:
                         found.add(time)
-                        yield time, frame
+                        yield time, nearest.frame
                 if problems is not None:
                     problems += reading.problems
         except EmptySpanError:
@@ -76,12 +76,12 @@ def frames_at(
         problems.append(message)
 
 
-def nearest_frames(
-    frames: Iterable[Frame], times: Sequence[float]
-) -> Iterator[tuple[float, Frame]]:
+def _nearest_frames(
+    frames: Iterable[DeferredFrame], times: Sequence[float]
+) -> Iterator[tuple[float, DeferredFrame]]:
     """Each of the sorted ``times`` with the nearest of ``frames``; buffers one frame."""
     pending = deque(times)
-    previous: Frame | None = None
+    previous: DeferredFrame | None = None
     for frame in frames:
         while pending and frame.time >= pending[0]:
             time = pending.popleft()

@@ -15,6 +15,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -81,6 +82,17 @@ class GrayFrame:
     image: Image | None
     size: tuple[int, int]
     scale: tuple[float, float]
+
+
+class DeferredFrame:
+    """A frame whose pixels are made when it is first asked for; only a few may be kept."""
+
+    def __init__(self, time: float, make: Callable[[], Frame]) -> None:
+        self.time, self._make = time, make
+
+    @cached_property
+    def frame(self) -> Frame:
+        return self._make()
 
 
 def probe(path: str | Path, *, image_fps: float = 25.0) -> VideoInfo:
@@ -170,6 +182,18 @@ class Reading:
             return GrayFrame(time, gray, image, self._size, self._scale)
 
         return self._read(frame)
+
+    def deferred(self) -> Iterator[DeferredFrame]:
+        """The same frames, whose pixels are made on demand, instead of iteration."""
+
+        def later(time: float, content: Any) -> DeferredFrame | None:
+            if isinstance(self._source, VideoFile):
+                image = partial(self._source.image, content, self._size)
+                return DeferredFrame(time, lambda: Frame(time, image(), self._scale))
+            frame = self._frame(time, content)  # now: unreadable images are passed over
+            return None if frame is None else DeferredFrame(time, lambda: frame)
+
+        return self._read(later)
 
     def _size_for(self, max_side: int | None) -> tuple[int, int]:
         width, height = self.info.width, self.info.height
