@@ -1,12 +1,15 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import objectstates
 from objectstates import ChangeProfile, Corpus, JointDiscovery, Result, __version__, evaluate
 from objectstates.data.synthetic import synthetic_corpus
 
@@ -194,7 +197,10 @@ def test_kernels_are_compiled_once(tmp_path):
         "stats = oracle._label_clips.stats\n"
         "print(stats.cache_misses.total(), stats.cache_hits.total())"
     )
-    first, second = (python("-c", code, NUMBA_CACHE_DIR=str(tmp_path)).split() for _ in range(2))
+    without = shutil.ignore_patterns("__pycache__", "demo")  # kernels of the package, large files
+    shutil.copytree(Path(objectstates.__file__).parent, tmp_path / "objectstates", ignore=without)
+    env = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    first, second = (python("-c", code, **env).split() for _ in range(2))
     assert first[1:] == ["1", "0"]
     assert second[1:] == ["0", "1"]
     assert first[0] == second[0]
