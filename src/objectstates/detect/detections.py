@@ -96,7 +96,10 @@ class FrameDetector:
 
 @runtime_checkable
 class SparseDetector(Detector, Protocol):
-    """A detector that has been run on some frames only, such as boxes from a file."""
+    """A detector that has been run on some frames only, such as boxes from a file.
+
+    It needs no pixels: frames that are passed to it may be blank.
+    """
 
     def was_run_on(self, frame: Frame, /) -> bool:
         """Whether no detection in this frame means that there is no object."""

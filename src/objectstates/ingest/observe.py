@@ -172,11 +172,12 @@ def observe(
     scratch : folder for the tables, see `Rows`; by default the system's temporary one.
     tick : called with the number of frames read since the last call.
     """
+    sparse = isinstance(detector, SparseDetector)
     with read_frames(
         clip.video,
         clip.start,
         clip.end,
-        fps=settings.read_fps,
+        fps=MOST_FPS if sparse else settings.read_fps,
         max_side=settings.max_side,
         image_fps=clip.image_fps or settings.image_fps,
         origin=clip.origin,
@@ -306,6 +307,7 @@ class _ClipPass:
 
     def process(self, batch: list[GrayFrame]) -> None:
         sampled = [Frame(f.time, f.image, f.scale) for f in batch if f.image is not None]
+        self._take_known(batch)
         if sampled:
             maps = self._detect(sampled)
             self.maps.append(([frame.time for frame in sampled], maps))
@@ -313,8 +315,7 @@ class _ClipPass:
             if self.first is None:
                 self.first = frame.time
                 self.tables.begin(frame.time)
-            found = self.log.at(frame.time) if frame.image is not None else None
-            self.tracker.update(frame.time, frame.gray, found, frame.size)
+            self.tracker.update(frame.time, frame.gray, self.log.at(frame.time), frame.size)
             if self.tracker.cut:
                 self.flow.reset()
                 self.pyramid_flow.reset()
@@ -329,20 +330,29 @@ class _ClipPass:
         if sampled:
             self._describe_frames(sampled, maps)
 
+    def _take_known(self, frames: list[GrayFrame]) -> None:
+        """Add to the log what a detector knows without looking, of all frames, sampled or not."""
+        if not isinstance(self.detector, SparseDetector):
+            return
+        for frame in frames:
+            width, height = frame.size
+            blank = np.broadcast_to(np.uint8(0), (height, width, 3))
+            unseen = Frame(frame.time, blank, frame.scale)
+            if self.detector.was_run_on(unseen):
+                self.log.add(frame.time, *self.detector.detect([unseen]))
+
     def _detect(self, frames: list[Frame]) -> FeatureMaps:
         """Feature maps of sampled frames; their detections are added to the log."""
         images = [frame.image for frame in frames]
-        if self.detector is None:
+        if self.detector is None or isinstance(self.detector, SparseDetector):
             return self.backbone.device_maps(images)
         if isinstance(self.detector, SharedNetworkDetector):
             found, maps = self.detector.detect_with_maps(frames, self.backbone)
         else:
             maps = self.backbone.device_maps(images)  # first: a GPU computes them meanwhile
             found = self.detector.detect(frames)
-        sparse = self.detector if isinstance(self.detector, SparseDetector) else None
         for frame, detections in zip(frames, found, strict=True):
-            if sparse is None or sparse.was_run_on(frame):
-                self.log.add(frame.time, detections)
+            self.log.add(frame.time, detections)
         return maps
 
     def _describe_frames(self, frames: list[Frame], maps: FeatureMaps) -> None:
