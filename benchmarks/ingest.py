@@ -95,13 +95,15 @@ CASES = (
 
 
 def demo_videos(folder: Path, case: Case) -> Path:
-    """The demo's clips at the size of a case; their frames last as long as its rate says."""
+    """The demo's clips at the size and the rate of a case; they last as long as before."""
     folder.mkdir()
     for source in sorted(DEMO.glob("*.mp4")):
         with av.open(str(source)) as given, av.open(str(folder / source.name), "w") as made:
             stream = made.add_stream("libx264", rate=case.fps, options={"preset": "veryfast"})
             stream.width, stream.height, stream.pix_fmt = *case.size, "yuv420p"
-            for index, frame in enumerate(given.decode(video=0)):
+            frames = list(given.decode(video=0))
+            for index in range(len(frames) * case.fps // FPS):
+                frame = frames[index * FPS // case.fps]
                 resized = frame.reformat(*case.size, "yuv420p", interpolation="BICUBIC")
                 resized.pts, resized.time_base = index, Fraction(1, case.fps)
                 made.mux(stream.encode(resized))
