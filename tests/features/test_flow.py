@@ -96,7 +96,9 @@ def test_large_frames_are_worked_on_small(render, move):
 def test_the_scale_is_that_of_the_size_that_is_given(render, move):
     estimator = FlowEstimator()
     estimator.update(0.0, render(), (640, 480))
-    assert estimator.update(0.1, render(move(2, 0)), (640, 480)).scale == (0.25, 0.25)
+    found = estimator.update(0.1, render(move(2, 0)), (640, 480))
+    assert found is not None
+    assert found.scale == (0.25, 0.25)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (8, 8), (1, 400), (12, 3), (2160, 3840)])
