@@ -47,7 +47,7 @@ def test_translation_is_measured_to_a_tenth_of_a_pixel(render, move, dx, dy):
 def test_camera_motion_is_removed(render, move, camera):
     found = step(render(), render(move(**camera)))
     assert np.median(speed(found.flow)[INSIDE]) > 0.5
-    assert np.quantile(speed(found.motion)[INSIDE], 0.9) < 0.25
+    assert np.quantile(speed(found.motion)[INSIDE], 0.9) < 0.3
     assert found.support > 0.9
 
 
@@ -56,7 +56,7 @@ def test_an_object_still_shows_under_a_pan(render, move):
     pan, object_shift = move(4, 1), move(4 - 3, 1 + 2)  # the object moves by (-3, 2) on the wall
     found = step(render(box=box), render(pan, object_shift, box))
     core = found.motion[90:150, 130:190]
-    np.testing.assert_allclose(np.median(core, axis=(0, 1)), [-3, 2], atol=0.2)
+    np.testing.assert_allclose(np.median(core, axis=(0, 1)), [-3, 2], atol=0.3)
     beside = np.concatenate([found.motion[30:-30, 30:100], found.motion[30:-30, 220:-30]], axis=1)
     assert np.quantile(speed(beside), 0.9) < 0.25
 

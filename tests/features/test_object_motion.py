@@ -66,7 +66,7 @@ def test_shares_by_direction_add_up_to_the_moving_share(render, move):
 def test_the_camera_alone_moves_no_object(render, move, camera):
     pose = move(**camera)
     moving, _ = cells(object_motion(field(render(box=BOX), render(pose, pose, BOX)), [BOX]))
-    assert moving.max() < 0.1
+    assert moving.max() < 0.15
     carried, _ = cells(object_motion(field(render(box=BOX), render(None, pose, BOX)), [BOX]))
     assert carried.mean() > 5 * moving.mean()
 

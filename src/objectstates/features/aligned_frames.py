@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from objectstates.features.flow import estimate_camera
 from objectstates.features.shots import find_cuts
-from objectstates.video.reader import Image, probe, read_frames
+from objectstates.video.reader import probe, read_frames
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
@@ -78,7 +78,7 @@ def read_aligned(
     times, scale = np.array([frame.time for frame in frames]), frames[0].scale[0]
     if origin is not None:
         times = np.round(times - origin, 9)
-    images = [frame.image for frame in frames]
+    images = [np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2LAB), np.uint8) for frame in frames]
     del frames
     period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
     edges = [0, *find_cuts(images), len(images)]
@@ -90,7 +90,7 @@ def read_aligned(
 
 
 def _align(
-    images: list[Image],
+    images: list[Bytes],
     times: Floats,
     period: float,
     scale: float,
@@ -106,7 +106,7 @@ def _align(
     return AlignedFrames(times[first:last], period, aligned, cameras, scale)
 
 
-def _cameras(images: Sequence[Image], times: Floats) -> Floats:
+def _cameras(images: Sequence[Bytes], times: Floats) -> Floats:
     """(n, 3, 3) from the middle frame to every other: estimated at key frames, interpolated.
 
     A camera that is where it was whenever it is looked at once a second is taken to be at rest.
@@ -115,8 +115,8 @@ def _cameras(images: Sequence[Image], times: Floats) -> Floats:
     cameras = np.tile(np.eye(3), (len(images), 1, 1))
     for fps in (1.0, KEY_FPS):
         keys = _key_frames(times, fps)
-        grays = [np.asarray(cv2.cvtColor(images[k], cv2.COLOR_RGB2GRAY), np.uint8) for k in keys]
-        known = _key_cameras(grays, keys.index(len(images) // 2))
+        lightness = [np.ascontiguousarray(images[k][:, :, 0]) for k in keys]
+        known = _key_cameras(lightness, keys.index(len(images) // 2))
         if all(_is_still(camera, (width, height)) for camera in known):
             break
         every = np.arange(len(images))
@@ -196,13 +196,12 @@ def _follow(
     return points[good], np.asarray(there, np.float32)[good]
 
 
-def _aligned(image: Image, camera: Floats) -> Bytes:
-    """(h, w, 3) the image warped to the middle frame, slightly smoothed, in 8-bit Lab."""
+def _aligned(image: Bytes, camera: Floats) -> Bytes:
+    """(h, w, 3) the image warped to the middle frame, slightly smoothed."""
     size = image.shape[1], image.shape[0]
     if not _is_still(camera, size):
         how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
         border = cv2.BORDER_REPLICATE
         warped = cv2.warpPerspective(image, camera, size, flags=how, borderMode=border)
         image = np.asarray(warped, np.uint8)
-    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
-    return np.asarray(cv2.GaussianBlur(lab, (0, 0), SMOOTHING), np.uint8)
+    return np.asarray(cv2.GaussianBlur(image, (0, 0), SMOOTHING), np.uint8)

@@ -36,7 +36,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.base.jit import compiled
+from objectstates.base.jit import compiled, compiled_exactly
 from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile
 from objectstates.features.aligned_frames import AlignedFrames, read_aligned
 from objectstates.features.lasting_pieces import StepLimits, find_steps
@@ -45,7 +45,7 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-VERSION = 6  # of profiles, part of cache keys: raise it when their content may change
+VERSION = 7  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.25  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
@@ -221,18 +221,72 @@ def _exposure(images: Bytes) -> Floats32:
 
     It is subtracted from pixels as they are used: the frames as float32 would take 70 MB.
     """
-    picture = _median(images, np.zeros((len(images), 3), np.float32))[0][::4, ::4]
-    offsets = [np.median((i[::4, ::4] - picture).reshape(-1, 3), axis=0) for i in images]
-    return np.array(offsets, np.float32)
+    picture, _ = _median(images, np.zeros((len(images), 3), np.float32))
+    return np.asarray(_offsets(images[:, ::4, ::4], picture[::4, ::4]))
+
+
+@compiled_exactly
+def _offsets(images: Bytes, picture: Floats32) -> Any:
+    """(n, 3) medians over the pixels of images less a picture of whole or half numbers."""
+    count, height, width, _ = images.shape
+    offsets = np.empty((count, 3), np.float32)
+    below, above = (height * width - 1) // 2, height * width // 2  # ranks of the median
+    for t in range(count):
+        for c in range(3):
+            histogram = np.zeros(4 * 255 + 1, np.int64)  # of twice the difference
+            for y in range(height):
+                for x in range(width):
+                    histogram[int(2 * (images[t, y, x, c] - picture[y, x, c])) + 2 * 255] += 1
+            low, high, passed = -1, 0, 0
+            for value in range(len(histogram)):
+                passed += histogram[value]
+                if low < 0 and passed > below:
+                    low = value
+                if passed > above:
+                    high = value
+                    break
+            offsets[t, c] = (low + high) / 4 - 255
+    return offsets
 
 
 def _median(images: Bytes, exposure: Floats32) -> tuple[Floats32, Floats32]:
     """The median (h, w, 3) and the median absolute deviation (h, w) of each pixel."""
     rows = np.linspace(0, len(images) - 1, min(len(images), MEDIAN_FRAMES)).astype(int)
-    some = images[rows] - exposure[rows, None, None]
-    median = np.median(some, axis=0).astype(np.float32)
-    deviation = np.median(np.abs(some - median).sum(axis=3), axis=0)
-    return median, deviation.astype(np.float32)
+    median, deviation = _pixel_medians(images[rows], exposure[rows])
+    return median, deviation
+
+
+@compiled_exactly
+def _pixel_medians(images: Bytes, exposure: Floats32) -> Any:
+    """The same of few images."""
+    count, height, width, _ = images.shape
+    median = np.empty((height, width, 3), np.float32)
+    deviation = np.empty((height, width), np.float32)
+    values, distance = np.empty(count, np.float32), np.empty(count, np.float32)
+    for y in range(height):
+        for x in range(width):
+            distance[:] = 0
+            for c in range(3):
+                for t in range(count):
+                    values[t] = images[t, y, x, c] - exposure[t, c]
+                median[y, x, c] = _median_of(values)
+                for t in range(count):
+                    colour = images[t, y, x, c] - exposure[t, c]
+                    distance[t] += abs(colour - median[y, x, c])
+            deviation[y, x] = _median_of(distance)
+    return median, deviation
+
+
+@compiled_exactly
+def _median_of(values: Floats32) -> float:
+    """The median of a few values, which are sorted in place."""
+    for i in range(1, len(values)):
+        value, j = values[i], i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+    return float((values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2)
 
 
 @compiled

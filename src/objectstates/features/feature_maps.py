@@ -1,9 +1,9 @@
 """Feature maps kept in host memory until the boxes in the frames are known.
 
 Tracks are linked in both directions, so the boxes of a frame are known seconds after the frame went
-through the network. `FeatureMaps` (see ``backbones.py``) keeps the maps for that long, in half
-precision, where they were computed, and gives out vectors only. Here they are numpy arrays;
-``torch_feature_maps.py`` keeps them on a GPU.
+through the network. `FeatureMaps` (see ``backbones.py``) keeps the maps for that long, where they
+were computed, and gives out vectors only. Here they are numpy arrays; ``torch_feature_maps.py``
+keeps them on a GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HALF_MAX = float(np.finfo(np.float16).max)
 class HostFeatureMaps:
     """`FeatureMaps` in host memory.
 
-    levels : the maps that boxes are described by, in half precision.
+    levels : the maps that boxes are described by.
     frames : (B, D) float32 features of whole frames.
     """
 
@@ -36,15 +36,14 @@ class HostFeatureMaps:
     @classmethod
     def of(cls, maps: Sequence[FeatureMap], strides: Sequence[int]) -> Self:
         """Keep the maps of some strides, and the features of whole frames in the coarsest map."""
-        levels = tuple(_to_half(level) for level in at_strides(maps, strides))
-        return cls(levels, describe_frames(maps[-1:]))
+        return cls(tuple(at_strides(maps, strides)), describe_frames(maps[-1:]))
 
     def describe_frames(self) -> Features:
         return self.frames
 
     def cells(self) -> npt.NDArray[np.float16]:
-        values = self.levels[0].values
-        return np.asarray(values.reshape(len(values), -1, values.shape[-1]), np.float16)
+        values = np.clip(self.levels[0].values, -HALF_MAX, HALF_MAX)
+        return values.reshape(len(values), -1, values.shape[-1]).astype(np.float16)
 
     def describe_boxes(
         self, boxes: Sequence[Boxes], *, context: float = BOX_CONTEXT
@@ -53,16 +52,11 @@ class HostFeatureMaps:
         out = [np.empty((0, length), np.float32)] * len(boxes)
         for index, frame_boxes in enumerate(boxes):
             if len(frame_boxes):
-                maps = [_single(level, index) for level in self.levels]
+                maps = [_of_frame(level, index) for level in self.levels]
                 (out[index],) = describe_boxes(maps, [frame_boxes], context=context)
         return out
 
 
-def _to_half(level: FeatureMap) -> FeatureMap:
-    values = np.clip(level.values, -HALF_MAX, HALF_MAX)
-    return replace(level, values=values.astype(np.float16))
-
-
-def _single(level: FeatureMap, index: int) -> FeatureMap:
-    """One frame of a map, in single precision."""
-    return replace(level, values=level.values[index : index + 1].astype(np.float32))
+def _of_frame(level: FeatureMap, index: int) -> FeatureMap:
+    """One frame of a map."""
+    return replace(level, values=level.values[index : index + 1])

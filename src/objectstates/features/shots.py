@@ -13,9 +13,11 @@ from collections.abc import Sequence
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 from scipy.ndimage import median_filter
 
-from objectstates.video.reader import Image
+
+Bytes = npt.NDArray[np.uint8]
 
 BLOCKS = (16, 12)  # of a frame, across and down; so small motion does not count
 CUT = 6.0  # median change of a block's colour (Lab, 8 bit), at least
@@ -23,8 +25,8 @@ CUT_RATIO = 5.0  # of this change to the usual one of the frames around, at leas
 AROUND = 17  # frames
 
 
-def find_cuts(images: Sequence[Image]) -> list[int]:
-    """Numbers of the frames that begin a new shot, without 0.
+def find_cuts(images: Sequence[Bytes]) -> list[int]:
+    """Numbers of the frames, in 8-bit Lab, that begin a new shot, without 0.
 
     Changes of exposure, common to all blocks, are removed. Cross-fades are not found.
     """
@@ -37,7 +39,6 @@ def find_cuts(images: Sequence[Image]) -> list[int]:
     return [int(k) + 1 for k in np.flatnonzero(distance > np.maximum(CUT, CUT_RATIO * usual))]
 
 
-def _blocks(image: Image) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def _blocks(image: Bytes) -> npt.NDArray[np.float32]:
     """(rows, columns, 3) mean colours of blocks."""
-    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
-    return np.asarray(cv2.resize(lab, BLOCKS, interpolation=cv2.INTER_AREA), np.float32)
+    return np.asarray(cv2.resize(image, BLOCKS, interpolation=cv2.INTER_AREA), np.float32)

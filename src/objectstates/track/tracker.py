@@ -267,10 +267,13 @@ class Tracker:
         found = move_box(box, members, before.xy, after.xy)
         if found is None:
             return None
-        sides = found[0][2:] - found[0][:2]
-        within = self._clipped(found[0])
-        visible = np.prod(within[2:] - within[:2]) / np.prod(sides)
-        return found if sides.min() >= MIN_SIDE and visible >= MIN_INSIDE else None
+        (x1, y1, x2, y2), (height, width) = found[0].tolist(), self._gray.shape
+        wide, high = x2 - x1, y2 - y1
+        if min(wide, high) < MIN_SIDE:
+            return None
+        within_x = min(max(x2, 0), width) - min(max(x1, 0), width)
+        within_y = min(max(y2, 0), height) - min(max(y1, 0), height)
+        return found if within_x * within_y >= MIN_INSIDE * wide * high else None
 
     def _age(self, stamp: FrameStamp) -> float:
         return self._now.time - stamp.time - _ROUNDING

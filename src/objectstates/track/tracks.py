@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from objectstates.base.geometry import paired_iou
+from objectstates.base.geometry import iou_of_two
 from objectstates.detect.detections import Boxes
 from objectstates.track.klt import CAPACITY, Floats, Floats32, Mask
 
@@ -70,7 +70,7 @@ class Anchor:
         Propagated boxes with a low IoU are ignored: the object changed, or tracking drifted.
         """
         known = [box for box in (self.before, self.after) if box is not None]
-        known = [box for box in known if paired_iou(box, self.box) >= MEET_IOU]
+        known = [box for box in known if iou_of_two(box, self.box) >= MEET_IOU]
         return sum((box - self.box for box in known), np.zeros(4)) / (2 + len(known))
 
 
@@ -104,7 +104,7 @@ class OpenTrack:
     def iou(self, frame: int, box: Floats) -> float:
         """With its own box in that frame; 0 if it has none."""
         index = frame - self.stamps[0].frame
-        return float(paired_iou(self.boxes[index], box)) if 0 <= index < len(self.boxes) else 0.0
+        return iou_of_two(self.boxes[index], box) if 0 <= index < len(self.boxes) else 0.0
 
     def join(self, box: Floats, score: float, back: list[Floats], past: list[PastFrame]) -> None:
         """Extend the track to a detection in the last frame of ``past``.
