@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from objectstates.base import geometry
+from objectstates.base.jit import compiled_exactly
 from objectstates.detect.detections import Detections
 
 Floats = npt.NDArray[np.floating]
+Boxes = npt.NDArray[np.float64]  # (n, 4)
+Areas = npt.NDArray[np.float64]  # (n,)
 Indices = npt.NDArray[np.intp]
 
 NMS_IOU = 0.5
@@ -28,19 +33,30 @@ def suppress(
     limit : stop when this many boxes are kept.
     """
     order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
-    # One row for each coordinate: the inner loop reads whole rows.
-    x1, y1, x2, y2 = rows = np.asarray(boxes, np.float64).reshape(-1, 4)[order].T.copy()
-    area = geometry.areas(rows.T)
-    kept: list[int] = []
-    left = np.arange(len(order))
-    while len(left) and (limit is None or len(kept) < limit):
-        best, left = left[0], left[1:]
-        kept.append(best)
-        width = np.minimum(x2[best], x2[left]) - np.maximum(x1[best], x1[left])
-        height = np.minimum(y2[best], y2[left]) - np.maximum(y1[best], y1[left])
-        both = np.maximum(width, 0) * np.maximum(height, 0)
-        left = left[both <= overlap * (area[best] + area[left] - both)]
-    return order[kept]
+    best_first = np.asarray(boxes, np.float64).reshape(-1, 4)[order]
+    most = len(order) if limit is None else limit
+    return np.asarray(order[_kept(best_first, geometry.areas(best_first), overlap, most)])
+
+
+@compiled_exactly
+def _kept(boxes: Boxes, areas: Areas, overlap: float, most: int) -> Any:
+    """Indices of the first ``most`` boxes that no earlier one of them overlaps too much."""
+    kept, count = np.empty(len(boxes), np.int64), 0
+    for i in range(len(boxes)):
+        if count >= most:
+            break
+        free = True
+        for j in kept[:count]:
+            width = min(boxes[i, 2], boxes[j, 2]) - max(boxes[i, 0], boxes[j, 0])
+            height = min(boxes[i, 3], boxes[j, 3]) - max(boxes[i, 1], boxes[j, 1])
+            both = max(width, 0.0) * max(height, 0.0)
+            if not both <= overlap * (areas[i] + areas[j] - both):
+                free = False
+                break
+        if free:
+            kept[count] = i
+            count += 1
+    return kept[:count]
 
 
 def best_detections(

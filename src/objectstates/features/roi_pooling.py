@@ -10,6 +10,7 @@ integral is separable, so all boxes of a frame take two matrix products.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,12 @@ import numpy.typing as npt
 from objectstates.base import geometry
 from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import SettingError
+from objectstates.base.jit import compiled_exactly
 from objectstates.features.backbones import FeatureMap
 
 Boxes = npt.NDArray[np.floating]  # (N, 4) x1, y1, x2, y2 in pixels
 
+Floats = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
 
 GRID = 2  # bins along each side of a box, as in the paper
@@ -96,8 +99,8 @@ def pool(
     """
     height, width, channels = values.shape
     cells = np.asarray(boxes, np.float64) / stride - 0.5
-    across = bin_weights(cells[:, 0], cells[:, 2], width, grid).astype(np.float32)
-    down = bin_weights(cells[:, 1], cells[:, 3], height, grid).astype(np.float32)
+    across = bin_weights(cells[:, 0], cells[:, 2], width, grid)
+    down = bin_weights(cells[:, 1], cells[:, 3], height, grid)
     rows = values.reshape(height, width * channels)
     out = np.empty((len(cells), grid, grid, channels), np.float32)
     block = max(1, _BLOCK_BYTES // (4 * grid * width * channels))
@@ -108,19 +111,32 @@ def pool(
     return out
 
 
-def bin_weights(
-    start: npt.NDArray[np.float64], end: npt.NDArray[np.float64], count: int, grid: int
-) -> npt.NDArray[np.float64]:
+@compiled_exactly
+def bin_weights(start: Floats, end: Floats, count: int, grid: int) -> Any:
     """(N, grid, count) weight of each of ``count`` cells in the mean over each bin, along one axis.
 
     start, end : (N,) in units of cells, with cell c centred at c. Linear interpolation is a sum of
     tents, max(0, 1 - |u - c|), whose integral up to u is 1/2 + t - t|t|/2 with t = u - c cut to
     [-1, 1].
     """
-    edges = start[:, None] + (end - start)[:, None] * np.linspace(0, 1, grid + 1)
-    inside = np.clip(edges, 0, count - 1)
-    t = np.clip(inside[:, :, None] - np.arange(count), -1, 1)
-    weights = np.diff(t - t * np.abs(t) / 2, axis=1)
-    weights[:, :, 0] += np.diff(np.minimum(edges, 0), axis=1)
-    weights[:, :, -1] += np.diff(np.maximum(edges, count - 1), axis=1)
-    return weights / np.diff(edges, axis=1)[:, :, None]
+    weights = np.zeros((len(start), grid, count), np.float32)
+    last = count - 1.0
+    for n in range(len(start)):
+        step = (end[n] - start[n]) / grid
+        for k in range(grid):
+            low = start[n] + step * k
+            high = start[n] + step * (k + 1)
+            inside_low, inside_high = min(max(low, 0.0), last), min(max(high, 0.0), last)
+            for c in range(int(inside_low), min(int(inside_high) + 2, count)):
+                tent = _tent_integral(inside_high - c) - _tent_integral(inside_low - c)
+                weights[n, k, c] = tent / step
+            # Beyond the outermost centres the map is constant.
+            weights[n, k, 0] += (min(high, 0.0) - min(low, 0.0)) / step
+            weights[n, k, count - 1] += (max(high, last) - max(low, last)) / step
+    return weights
+
+
+@compiled_exactly
+def _tent_integral(distance: float) -> float:
+    t = min(max(distance, -1.0), 1.0)
+    return t - t * abs(t) / 2

@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 # For frames of about 320 x 240 pixels; heuristics, checked on the scenes of tests/track.
 CAPACITY = 512  # points tracked at once
-SPACING = 14  # pixels between points anywhere in the frame
+SPACING = 18  # pixels between points anywhere in the frame
 FINE_SPACING = 4  # pixels between points in a detected box
 PER_BOX = 30  # points sought in a detected box
 SMALLEST_SIDE = 16  # pixels; smaller frames get no points (the window of the tracker)
