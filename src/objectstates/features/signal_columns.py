@@ -98,7 +98,7 @@ def learn_scale(
 
 def _moving(scale: SignalScale, signals: EpisodeSignals) -> tuple[Floats, Floats]:
     """(n, d) scaled and smoothed levels, and their change per second."""
-    from scipy.ndimage import uniform_filter1d  # takes 0.1 s: only clips with signals need it
+    from scipy.ndimage import uniform_filter1d  # slow: only clips with signals need it
 
     extent = scale.high - scale.low
     moves = extent > _STILL

@@ -58,7 +58,7 @@ def gripper_components(dataset: LeRobotDataset, keys: tuple[str, ...]) -> npt.ND
 
 def read_signals(episode: RecordedEpisode, keys: tuple[str, ...]) -> EpisodeSignals:
     """Read the rows of an episode; rows that are not finite, or out of order, are an error."""
-    import pyarrow.compute as pc  # takes 0.05 s, in every command that reads videos
+    import pyarrow.compute as pc  # slow: only robot datasets need it
 
     table = _columns(episode.record, _modified(episode.record), keys)
     place = f"{episode.record}, episode {episode.span.index}"
