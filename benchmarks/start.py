@@ -9,6 +9,8 @@ pass, on eight synthetic clips, in a copy of the package:
 - as installed: the kernels are those that the wheel brings (``tools/kernel_hook.py``);
 - again: all kernels are in the cache.
 
+The ingest is of two clips of one second each. With two processes, two workers are started.
+
 ``benchmarks/results/start.json`` has the numbers.
 """
 
@@ -36,6 +38,17 @@ import os
 from objectstates import JointDiscovery
 from objectstates.data.synthetic import synthetic_corpus
 JointDiscovery().fit(synthetic_corpus(n_clips=8, seed=0), lambda progress: os._exit(0))
+"""
+
+INGEST = """
+import sys
+from pathlib import Path
+import objectstates
+from objectstates.ingest.pipeline import IngestSettings, ingest
+from objectstates.video.clip_list import ClipSpan
+videos = sorted(Path(objectstates.__file__).parent.glob("demo/drawer/*.mp4"))[:2]
+clips = [ClipSpan(video.stem, video, 0.0, 1.0) for video in videos]
+ingest(clips, IngestSettings(), processes=int(sys.argv[1]))
 """
 
 Command = tuple[list[str], dict[str, str]]
@@ -85,8 +98,11 @@ def measure(repeats: int, empty: bool) -> dict[str, dict[str, float]]:
             "import JointDiscovery": (["-c", "from objectstates import JointDiscovery"], own),
             "first fit, as installed": (["-c", FIT], own),
             "first fit, again": (["-c", FIT], again),
+            "ingest": (["-c", INGEST, "1"], again),
+            "ingest, two workers": (["-c", INGEST, "2"], again),
         }
-        seconds(rows["first fit, again"])
+        for name in ("first fit, again", "ingest"):  # compiles what is not there
+            seconds(rows[name])
         for _ in range(repeats):
             for name, command in rows.items():
                 times.setdefault(name, []).append(seconds(command))

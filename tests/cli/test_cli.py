@@ -185,6 +185,18 @@ def test_starting_is_light():
     assert python("-c", code).endswith("[]\n")
 
 
+def test_workers_of_ingest_start_light():
+    """Every worker imports these modules before its first clip."""
+    code = (
+        "import sys\n"
+        "from objectstates.detect import change_detector\n"
+        "from objectstates.features import lite0\n"
+        "from objectstates.ingest import observe\n"
+        "print(sorted({'scipy.ndimage', 'pyarrow', 'sklearn', 'torch'} & set(sys.modules)))"
+    )
+    assert python("-c", code) == "[]\n"
+
+
 def test_kernels_are_compiled_once(tmp_path):
     """A second process finds the kernels of the first on disk, and computes the same bits."""
     code = (

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import median_filter
-
+from numpy.lib.stride_tricks import sliding_window_view
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -35,7 +34,9 @@ def find_cuts(images: Sequence[Bytes]) -> list[int]:
     change = np.diff(np.stack([_blocks(image) for image in images]), axis=0)
     change -= np.median(change, axis=(1, 2), keepdims=True)
     distance = np.median(np.linalg.norm(change, axis=3), axis=(1, 2))
-    usual = median_filter(distance, AROUND, mode="nearest")
+    # As scipy.ndimage.median_filter, whose import adds 0.05 s to every worker.
+    around = np.pad(distance, AROUND // 2, mode="edge")
+    usual = np.median(sliding_window_view(around, AROUND), axis=1)
     return [int(k) + 1 for k in np.flatnonzero(distance > np.maximum(CUT, CUT_RATIO * usual))]
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.ndimage import uniform_filter1d
 
 from objectstates.base.errors import CorpusError
 from objectstates.features.chunks import chunk_averages
@@ -99,6 +98,8 @@ def learn_scale(
 
 def _moving(scale: SignalScale, signals: EpisodeSignals) -> tuple[Floats, Floats]:
     """(n, d) scaled and smoothed levels, and their change per second."""
+    from scipy.ndimage import uniform_filter1d  # slow: only clips with signals need it
+
     extent = scale.high - scale.low
     moves = extent > _STILL
     levels = np.where(moves, (signals.values - scale.low) / np.where(moves, extent, 1.0), 0.0)

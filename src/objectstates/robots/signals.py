@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from objectstates.base.errors import DatasetError, SettingError
 from objectstates.robots.lerobot_dataset import LeRobotDataset
@@ -59,6 +58,8 @@ def gripper_components(dataset: LeRobotDataset, keys: tuple[str, ...]) -> npt.ND
 
 def read_signals(episode: RecordedEpisode, keys: tuple[str, ...]) -> EpisodeSignals:
     """Read the rows of an episode; rows that are not finite, or out of order, are an error."""
+    import pyarrow.compute as pc  # slow: only robot datasets need it
+
     table = _columns(episode.record, _modified(episode.record), keys)
     place = f"{episode.record}, episode {episode.span.index}"
     try:
