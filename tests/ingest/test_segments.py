@@ -11,14 +11,16 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from objectstates.base.cache import ArrayCache
+from objectstates.base.cache import ArrayCache, content_digest
 from objectstates.base.errors import VideoError
 from objectstates.data.corpus import Corpus
 from objectstates.features import change_profile
+from objectstates.features.aligned_frames import read_aligned
 from objectstates.features.object_motion import OBJECT_MOTION_DIM
 from objectstates.ingest import observe as observation
 from objectstates.ingest import schedule, worker
@@ -31,7 +33,7 @@ from tests.video.videos import write_images, write_video
 
 SECONDS = 7.0  # of the video
 BORDERS = (2.24, 4.16, 6.08)  # of segments of 2 s: at every second sampled frame, 0.32 s apart
-SHORT = {"tracklet_seconds": 0.4, "chunk_seconds": 0.16}
+SHORT: dict[str, Any] = {"tracklet_seconds": 0.4, "chunk_seconds": 0.16}
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +220,8 @@ def test_an_image_folder_has_segments_too(tmp_path, observed_spans):
     corpus, report = ingest(find_clips([tmp_path / "images"]), IngestSettings(**SHORT))
     assert len(observed_spans) == 3
     assert report.frames == 130
-    assert corpus.spans[0] == (0.0, pytest.approx(5.2))
+    assert corpus.spans[0] is not None
+    assert corpus.spans[0] == pytest.approx((0.0, 5.2))
 
 
 # --- what is kept ---------------------------------------------------------------------------------
@@ -327,10 +330,8 @@ def test_the_video_is_read_once_for_its_change_and_hashed_once(
 
         return call
 
-    monkeypatch.setattr(
-        change_profile, "read_aligned", counted("read", change_profile.read_aligned)
-    )
-    monkeypatch.setattr(worker, "content_digest", counted("hashed", worker.content_digest))
+    monkeypatch.setattr(change_profile, "read_aligned", counted("read", read_aligned))
+    monkeypatch.setattr(worker, "content_digest", counted("hashed", content_digest))
     change_profile._last_change.cache_clear()
     cache = tmp_path / "cache" if cached else None
     corpus, _ = ingest([clip_of(folder)], IngestSettings(**SHORT), cache=cache)
@@ -378,7 +379,8 @@ def test_a_segment_without_frames_is_no_error_but_a_clip_is(tmp_path):
     path = write_video(tmp_path / "a.mp4", scene(0), times=times, options={"crf": "18"})
     corpus, report = ingest([ClipSpan("a", path)], IngestSettings(**SHORT))
     assert (report.failed, report.frames) == ((), 60)
-    assert corpus.spans[0] == (0.0, pytest.approx(12.0, abs=0.2))
+    assert corpus.spans[0] is not None
+    assert corpus.spans[0] == pytest.approx((0.0, 12.0), abs=0.2)
     _, report = ingest(
         [ClipSpan("a", path), ClipSpan("b", path, 20.0, 40.0)], IngestSettings(**SHORT)
     )
@@ -444,3 +446,15 @@ def test_a_damaged_stretch_is_reported(tmp_path, folder):
     assert len(corpus) == 1
     assert len(set(report.problems)) == len(report.problems)
     assert json.dumps(report.problems).count("a.mkv") == len(report.problems) >= 1
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own, of which there are many
+@pytest.mark.usefixtures("by_two_seconds")
+def test_a_ray_cluster_gives_the_same_bytes(folder, tmp_path):
+    pytest.importorskip("ray", reason="needs Ray: pip install 'objectstates[ray]'")
+    clips, settings = [clip_of(folder)], IngestSettings(**SHORT)
+    ingest_to(tmp_path / "one", clips, settings)
+    cache = tmp_path / "cache"
+    _, report = ingest_to(tmp_path / "ray", clips, settings, cache=cache, ray_address="local")
+    assert report.failed == ()
+    assert files(tmp_path / "ray") == files(tmp_path / "one")
