@@ -393,7 +393,9 @@ def test_a_segment_without_frames_is_no_error_but_a_clip_is(tmp_path):
 def test_all_segments_without_frames_are_an_error(folder, monkeypatch):
     declares(monkeypatch, 60.0)
     images = replace(clip_of(folder), id="b", start=20.0)
-    monkeypatch.setattr("objectstates.ingest.segments._decodable", lambda _clip, borders: borders)
+    monkeypatch.setattr(
+        "objectstates.ingest.segments._decodable", lambda _clip, borders, _: borders
+    )
     _, report = ingest([clip_of(folder), images], with_boxes(folder))
     [(clip, reason)] = report.failed
     assert clip == "b"

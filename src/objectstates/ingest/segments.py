@@ -40,13 +40,14 @@ def segments_of(
 
     video : of the clip. ``detect_fps`` : rate of the sampled frames.
     """
-    start = clip.start or 0.0
+    start = (clip.start or 0.0) if clip.origin is None else clip.origin
     end = video.duration if clip.end is None else min(clip.end, video.duration)
-    count = int(min((end - start) / seconds + 0.5, MOST_SEGMENTS))
+    frames = round(min(end - start, MOST_SEGMENTS * seconds) * video.fps)  # ends may be rounded
+    count = int(frames / video.fps / seconds + 0.5)
     times = [start + k * seconds for k in range(1, count)]
     borders = [_aligned(time, clip.origin or 0.0, detect_fps) for time in times]
     if borders and not clip.video.is_dir():
-        borders = list(_decodable(clip, borders))
+        borders = list(_decodable(clip, borders, 0.5 / max(video.fps, 1.0)))
     edges = [clip.start, *borders, clip.end]
     return tuple(replace(clip, start=a, end=b) for a, b in pairwise(edges))
 
@@ -57,12 +58,15 @@ def _aligned(time: float, origin: float, fps: float) -> float:
     return origin + (periods - 1e-6) / fps  # as tolerant as the sampling of frames
 
 
-def _decodable(clip: ClipSpan, borders: Sequence[float]) -> Iterator[float]:
-    """The borders that have a key frame between them and the one before."""
+def _decodable(clip: ClipSpan, borders: Sequence[float], tolerance: float) -> Iterator[float]:
+    """The borders that have a key frame between them and the one before.
+
+    tolerance : seconds; bounds of episodes are rounded.
+    """
     last = clip.start or 0.0
     with as_video_error(clip.video), closing(VideoFile(clip.video, 1)) as file:
         for border in borders:
             first = next(file.timed(border), None)  # decoding begins with the key frame
-            if first is not None and first[0] > last:
+            if first is not None and first[0] > last + tolerance:
                 last = border
                 yield border
