@@ -4,7 +4,8 @@ Two cases, of the demo's clips: 320 x 240 at 25 fps with the few-shot detector, 
 30 fps with ``motion``. For each, milliseconds per frame of every stage in one process, and the
 whole with two processes as a multiple of real time and of pure decoding. ``--before`` names the
 folder ``src`` of another version, which is measured in turns with this one. Then the peak memory of
-the command for ten seconds, a minute and half an hour of video.
+the command for ten seconds, a minute and half an hour of video; and one video of half an hour with
+several processes against one, in turns (``--minutes`` for another length).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from objectstates.video.clip_list import ClipSpan, find_clips
 
 RESULTS = Path(__file__).parent / "results"
 FPS, SIZE = 25, (320, 240)
-DEMO = Path(objectstates.__file__).parent / "demo" / "drawer"
+SOURCES = Path(objectstates.__file__).parents[1]
+DEMO = SOURCES / "objectstates" / "demo" / "drawer"
 REPEATS = 3
 
 
@@ -144,14 +146,14 @@ def stages(clips: list[ClipSpan], settings: IngestSettings, frames: int) -> dict
     """Milliseconds of each stage, in one process, per frame of the videos."""
     from objectstates.detect import fewshot, precomputed_boxes
     from objectstates.features import feature_maps, flow, lite0
-    from objectstates.ingest import observe
+    from objectstates.ingest import observe, worker
     from objectstates.track import tracker
     from objectstates.video import video_file
 
     watch = Stopwatch()
     parts: list[tuple[Any, str, str]] = [
         (video_file.VideoFile, "_pixels", "convert"),
-        (observe, "_with_change", "change profile"),
+        (worker, "clip_change", "change profile"),
         (tracker.Tracker, "update", "track"),
         (tracker.Tracker, "finish", "track"),
         (flow.FlowEstimator, "update", "flow"),
@@ -211,22 +213,65 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", type=Path, help="folder src of another version to compare")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="medians are of so many")
     parser.add_argument("--long", type=float, default=1800, help="seconds of the long video")
+    parser.add_argument(
+        "--minutes", type=float, default=30, help="length of the video for several processes"
+    )
     alone = parser.add_mutually_exclusive_group()
+    alone.add_argument("--one-video", action="store_true", help="measure one long video alone")
     alone.add_argument("--memory", action="store_true", help="measure the peak memory alone")
     alone.add_argument("--speed", action="store_true", help="measure the speed alone")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="objectstates-"))
     try:
-        report = {} if options.memory else {"speed": measure_speed(options, folder)}
-        if not options.speed:
-            report["peak_mb"] = measure_memory(options, folder)
+        report = measure(options, folder)
     finally:
         shutil.rmtree(folder)
     RESULTS.mkdir(exist_ok=True)
-    name = "ingest_memory.json" if options.memory else "ingest.json"
+    name = "ingest.json"
+    if options.memory or options.one_video:
+        name = "ingest_memory.json" if options.memory else "ingest_one_video.json"
     (RESULTS / name).write_text(json.dumps(report, indent=1) + "\n")
     show(report)
+
+
+def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """All measurements, or the one that was asked for alone."""
+    measures: dict[str, Callable[[argparse.Namespace, Path], Any]] = {
+        "speed": measure_speed,
+        "peak_mb": measure_memory,
+        "one_video": measure_one_video,
+    }
+    chosen = {"speed": options.speed, "peak_mb": options.memory, "one_video": options.one_video}
+    names = [name for name in measures if chosen[name]] or list(measures)
+    return {name: measures[name](options, folder) for name in names}
+
+
+def measure_one_video(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, float]]:
+    """Wall seconds of one long video, by the number of processes, for each detector."""
+    (folder / "one").mkdir()
+    video = draw_video(folder / "one" / "video.mp4", 60 * options.minutes, 102)
+    rows = {}
+    for case in CASES:
+        detector = case.detector
+        seconds: dict[int, list[float]] = {1: [], options.processes: []}
+        with ExitStack() as stack:
+            running = {
+                count: stack.enter_context(_Version(SOURCES, video, detector, count))
+                for count in seconds
+            }
+            for _ in range(options.repeats):
+                for count, version in running.items():
+                    seconds[count].append(version.ingest())
+        one, several = (median(times) for times in seconds.values())
+        rows[detector.partition(":")[0]] = {
+            "video_seconds": 60 * options.minutes,
+            "wall_seconds_1": one,
+            f"wall_seconds_{options.processes}": several,
+            "ratio": one / several,
+        }
+    return rows
 
 
 def measure_memory(options: argparse.Namespace, folder: Path) -> dict[str, float]:
@@ -252,16 +297,16 @@ def measure_speed(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def measure_case(case: Case, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     clips = find_clips([demo_videos(folder, case)])
     frames = sum(decode(clip.video) for clip in clips)
-    versions = {"now": Path(objectstates.__file__).parents[1]}
+    versions = {"now": SOURCES}
     if options.before:
         versions["before"] = options.before.resolve()
     with ExitStack() as stack:
         running = {
-            name: stack.enter_context(_Version(sources, folder, case, options.processes))
+            name: stack.enter_context(_Version(sources, folder, case.detector, options.processes))
             for name, sources in versions.items()
         }
         decoding, seconds = [], {name: list[float]() for name in versions}
-        for _ in range(REPEATS):
+        for _ in range(options.repeats):
             begin = time.perf_counter()
             for clip in clips:
                 decode(clip.video)
@@ -289,8 +334,8 @@ def measure_case(case: Case, options: argparse.Namespace, folder: Path) -> dict[
 class _Version:
     """A process that ingests with the sources of one version, when told to."""
 
-    def __init__(self, sources: Path, videos: Path, case: Case, processes: int) -> None:
-        settings = (str(videos), case.detector, str(processes))
+    def __init__(self, sources: Path, videos: Path, detector: str, processes: int) -> None:
+        settings = (str(videos), detector, str(processes))
         self._process = subprocess.Popen(
             [sys.executable, "-c", _INGEST, *settings],
             env={**os.environ, "PYTHONPATH": str(sources)},
@@ -324,13 +369,14 @@ class _Version:
 
 _INGEST = """
 import resource, sys, time
+from dataclasses import replace
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.video.clip_list import find_clips
 
 if __name__ == "__main__":
     videos, detector, processes = sys.argv[1:]
     clips, settings = find_clips([videos]), IngestSettings(detector=detector)
-    ingest(clips[:2], settings, processes=int(processes))
+    ingest([replace(clip, end=5.0) for clip in clips[:2]], settings, processes=int(processes))
     print(0.0, flush=True)
     for line in sys.stdin:
         if line.strip() == "peak":
@@ -360,12 +406,18 @@ def show(report: dict[str, Any]) -> None:
                 peak = f"{row['peak_mb_per_process']:.0f}"
                 table.add_row(name, *(f"{value:.1f}" for value in values), peak)
         console.print(table)
-    if "peak_mb" not in report:
-        return
-    table = Table("video", "peak memory, one process", "to that of 60 s")
-    for length, peak in report["peak_mb"].items():
-        table.add_row(length, f"{peak:.0f} MB", f"{peak / report['peak_mb']['60 s']:.3f}")
-    console.print(table)
+    if peaks := report.get("peak_mb"):
+        table = Table("video", "peak memory, one process", "to that of 60 s")
+        for length, peak in peaks.items():
+            table.add_row(length, f"{peak:.0f} MB", f"{peak / peaks['60 s']:.3f}")
+        console.print(table)
+    if videos := report.get("one_video"):
+        table = Table("one video", "detector", "seconds by processes", "times as fast")
+        for detector, row in videos.items():
+            walls = [f"{key[13:]}: {s:.0f}" for key, s in row.items() if key.startswith("wall")]
+            length = f"{row['video_seconds'] / 60:g} min"
+            table.add_row(length, detector, ", ".join(walls), f"{row['ratio']:.2f}")
+        console.print(table)
 
 
 if __name__ == "__main__":

@@ -134,8 +134,9 @@ def test_long_clips_are_processed_in_parts(observed, monkeypatch):
     monkeypatch.setattr("objectstates.ingest.time_scale.TRACKLETS_PER_TRACK", 2)
     parts, _ = observed()
     assert max(kept) <= 2.5 * (2.0 + 0.8)
-    np.testing.assert_array_equal(parts.chunk_span, whole.chunk_span)
-    np.testing.assert_allclose(parts.chunk_feature, whole.chunk_feature, atol=0.05)
+    for name in ("motion_time", "frame_time", "frame"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    np.testing.assert_allclose(parts.motion, whole.motion, atol=0.05)
     assert (np.diff(parts.tracklet_span[:, 0]) >= 0).all()
     covered = [np.diff(seen.tracklet_span).sum() for seen in (parts, whole)]
     assert covered[0] == pytest.approx(covered[1])
@@ -155,7 +156,7 @@ def test_lengths_and_rates_follow_the_scale(observed, monkeypatch):
     frames.clear()
     fine, _ = observed(ObserveSettings(TimeScale(0.5, 0.2)))
     assert sum(frames) == 30, "five in two tracklets"
-    assert (len(usual.chunk_span), len(fine.chunk_span)) == (15, 30)
+    assert (len(usual.frame), len(fine.frame)) == (15, 30)
     for seen, length in ((usual, 1.0), (fine, 0.5)):
         assert np.median(np.diff(seen.tracklet_span)) == pytest.approx(length, abs=0.1)
 
@@ -179,7 +180,7 @@ def test_only_the_span_of_a_clip_is_observed(observed, clip):
     assert seen.span.tolist() == pytest.approx([2.0, 4.0])
     assert seen.tracklet_span.min() >= 2.0
     assert seen.tracklet_span.max() <= 4.0 + 1e-6
-    assert len(seen.chunk_span) == 5
+    assert [seen.frame_time.read()[k, 0] for k in (0, -1)] == pytest.approx([2.0, 3.6])
 
 
 def test_every_frame_is_counted(observed):

@@ -19,7 +19,7 @@ from objectstates.base.cache import ArrayCache
 from objectstates.base.errors import MemoryLackError, SettingError, StorageError, VideoError
 from objectstates.data.corpus_io import ARTEFACT
 from objectstates.ingest import observe as observation
-from objectstates.ingest import pipeline
+from objectstates.ingest import worker
 from objectstates.ingest.pipeline import IngestSettings, ingest, ingest_to, settings_of
 from objectstates.video.clip_list import find_clips
 from tests.video.videos import bad_file, gray, noise, write_images, write_video
@@ -288,7 +288,7 @@ def test_a_clip_without_memory_is_no_bad_clip(ingested, folder, tmp_path, monkey
             raise MemoryError("3 GiB")
         return original(clip, *rest, **options)
 
-    monkeypatch.setattr(pipeline, "observe", observe)
+    monkeypatch.setattr(worker, "observe", observe)
     with pytest.raises(MemoryLackError, match="too little memory for 1 of 3"):
         ingest_to(out, videos_of(folder), with_boxes(folder), cache=tmp_path / "cache")
     assert files(out) == earlier

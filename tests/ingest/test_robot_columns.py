@@ -9,6 +9,7 @@ from objectstates import Corpus
 from objectstates.base.cache import cache_folder
 from objectstates.base.errors import SettingError
 from objectstates.features.change_profile import WIDTHS
+from objectstates.ingest import schedule
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.robots.dataset_clips import find_dataset_clips
 from tests.robots.datasets import CAMERA, WRIST, convert_to_v3, write_dataset
@@ -39,7 +40,10 @@ def relative(corpus: Corpus, column: np.ndarray, offsets: np.ndarray) -> np.ndar
     return np.asarray(column - np.repeat(starts, np.diff(offsets)))
 
 
-def test_both_versions_give_the_same_corpus(v2, v3):
+@pytest.mark.parametrize("segment", [60.0, 0.8])
+def test_both_versions_give_the_same_corpus(v2, v3, monkeypatch, segment):
+    """Episodes of one file each, and of several in a file; whole, and in segments."""
+    monkeypatch.setattr(schedule, "SEGMENT_SECONDS", segment)
     a, b = (corpus_of(root, "front,wrist")[0] for root in (v2, v3))
     assert a.clip_ids == b.clip_ids
     assert [e.start for e in a.episodes] == [0, 0, 0]

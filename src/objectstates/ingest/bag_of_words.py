@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from objectstates.base.cache import Entry
 from objectstates.base.errors import CorpusError
 from objectstates.base.row_table import GROUP, Rows
 from objectstates.data.corpus import Array, Corpus
@@ -25,7 +24,7 @@ from objectstates.features.codebook import (
     merge_samples,
     sample_descriptors,
 )
-from objectstates.ingest.observe import StoredObservation
+from objectstates.ingest.stored_observation import StoredObservation
 
 WORDS = {"hof": 2000, "conv": 1000}  # sizes of the codebooks, the paper's
 SAMPLED_AT_ONCE = 50_000  # descriptors
@@ -56,16 +55,16 @@ def chunk_bags(
     window: float = WINDOW_SECONDS,
 ) -> FeaturePieces:
     """The bags of words of all chunks, the kinds side by side; ``window`` is in seconds."""
-    pieces = (bags for part in stored for bags in _bags(part.entry, codebooks, scratch, window))
+    pieces = (bags for part in stored for bags in _bags(part, codebooks, scratch, window))
     return FeaturePieces(sum(map(len, codebooks.values())), pieces)
 
 
 def _sample(name: str, stored: Sequence[StoredObservation], seed: int) -> DescriptorSample:
-    size = stored[0].entry.shape(name)[1]
+    size = stored[0].width(name)
     sample = DescriptorSample(np.empty(0, np.uint64), np.empty((0, size), np.float32))
     for part in stored:
         first = 0
-        for rows in part.entry.groups(name, SAMPLED_AT_ONCE):
+        for rows in part.groups(name, SAMPLED_AT_ONCE):
             piece = sample_descriptors(part.clip.id, rows, first=first, seed=seed)
             sample = merge_samples([sample, piece])
             first += len(rows)
@@ -73,15 +72,15 @@ def _sample(name: str, stored: Sequence[StoredObservation], seed: int) -> Descri
 
 
 def _bags(
-    entry: Entry, codebooks: dict[str, Codebook], scratch: Path | None, window: float
+    part: StoredObservation, codebooks: dict[str, Codebook], scratch: Path | None, window: float
 ) -> Iterator[Array]:
     """The bags of a clip's chunks, `GROUP` at a time."""
     words, windows = [], []
     for name, codebook in codebooks.items():
         words.append(Rows(1, np.int32, scratch))
-        for rows in entry.groups(name, ROWS_AT_ONCE):
+        for rows in part.groups(name, ROWS_AT_ONCE):
             words[-1].extend(codebook.words(rows.astype(np.float32)))
-        windows.append(_windows(entry, name, window))
+        windows.append(_windows(part, name, window))
     for first in range(0, len(windows[0]), GROUP):
         some = slice(first, first + GROUP)
         parts = zip(codebooks.values(), words, windows, strict=True)
@@ -89,14 +88,14 @@ def _bags(
         yield np.concatenate(bags, axis=1)
 
 
-def _windows(entry: Entry, name: str, window: float) -> Array:
+def _windows(part: StoredObservation, name: str, window: float) -> Array:
     """(T, 2) range of the descriptors in the window of each chunk; they are in order of time."""
     times, counts = [np.empty(0)], [np.zeros(1, np.int64)]
-    for some in entry.groups(f"{name}_time", SAMPLED_AT_ONCE):
+    for some in part.groups(f"{name}_time", SAMPLED_AT_ONCE):
         distinct, count = np.unique(some, return_counts=True)
         times.append(distinct)
         counts.append(count)
-    windows = chunk_windows(np.concatenate(times), entry["chunk_span"], window=window)
+    windows = chunk_windows(np.concatenate(times), part.chunk_span, window=window)
     return np.asarray(np.cumsum(np.concatenate(counts))[windows])
 
 

@@ -1,8 +1,8 @@
 """Where the observations of clips are put: the cache, or a spare folder for one run.
 
-All observations go through files, so that no process holds more than one clip. A cache that cannot
-be written costs a later run its time, and nothing else: what it has no room for is put on the disk
-of the corpus, where as much must be written anyway.
+All observations go through files, so that no process holds more than one segment. A cache that
+cannot be written costs a later run its time, and nothing else: what it has no room for is put on
+the disk of the corpus, where as much must be written anyway.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Observed:
 
     fingerprints : of the detector and the backbone.
     spare : whether it is in the spare folder; ``reason`` tells why the cache could not be written.
+    empty : why a segment has no frame; nothing is stored of it then.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Observed:
     fingerprints: tuple[str, str]
     spare: bool = False
     reason: str = ""
+    empty: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,17 @@ class ObservationStores:
         return self.cache.folder if self.spare is None else self.spare.folder
 
     def entry(self, observed: Observed) -> Entry:
-        store = self.spare if observed.spare and self.spare is not None else self.cache
-        return store.entry(observed.key)
+        return self._store(observed).entry(observed.key)
+
+    def arrays(self, observed: Observed) -> dict[str, Any]:
+        """All arrays of an entry."""
+        store = self._store(observed)
+        if (arrays := store.get(observed.key)) is None:
+            raise StorageError(f"{store.folder}: an entry was removed or damaged: run again")
+        return arrays
+
+    def _store(self, observed: Observed) -> ArrayCache:
+        return self.spare if observed.spare and self.spare is not None else self.cache
 
     def put(self, key: str, arrays: Arrays, further: Mapping[str, Arrays]) -> tuple[bool, str]:
         """Store an observation, and ``further`` entries in the cache alone.

@@ -1,4 +1,4 @@
-"""One pass over the frames of a clip: detections, tracks, tracklet features and chunk features.
+"""One pass over the frames of a clip: detections, tracks, tracklet features, samples for chunks.
 
 Frames are read in gray and tracked. Optical flow is computed on some, and some are *sampled*: they
 are read in colour too, and the detector and the backbone run on them. `TimeScale` has the rates.
@@ -9,23 +9,26 @@ are linked in both directions. So feature maps (on the GPU if the backbone runs 
 fields are kept until no unfinished track can begin before them, `TimeScale.longest_track` at most:
 longer tracks are returned in parts. Finished features are appended to tables on disk. So memory
 does not grow with the length of the clip, but for times, boxes and detections.
+
+A long clip is observed in segments (``segments.py``), each as if it were a clip. What describes
+chunks is therefore not averaged here: the windows of chunks go on across the borders of segments
+(``stored_observation.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from objectstates.base.cache import Arrays, Entry
+from objectstates.base.cache import Arrays
 from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import VideoError
-from objectstates.base.row_table import GROUP, Rows
-from objectstates.data.clips import ChangeProfile
+from objectstates.base.row_table import Rows
 from objectstates.detect.detections import (
     Detections,
     Detector,
@@ -33,8 +36,6 @@ from objectstates.detect.detections import (
     SparseDetector,
 )
 from objectstates.features.backbones import Backbone, FeatureMaps
-from objectstates.features.change_profile import clip_change, profile_of
-from objectstates.features.chunks import ChunkAverages, chunk_intervals
 from objectstates.features.flow import FlowEstimator
 from objectstates.features.object_motion import (
     OBJECT_MOTION_DIM,
@@ -94,19 +95,18 @@ class ObserveSettings:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """Tracklets and chunks of a clip, as plain arrays for the cache; the large ones are on disk.
+    """Tracklets and samples of a segment, as plain arrays for the cache; large ones are on disk.
 
     span : (2,) start and end of the frames read, in seconds of the video.
     tracklet_span : (n, 2) start and end; ``tracklet_score`` (n,), ``tracklet_feature`` (n, d).
     boxes : (B, 5) time, x1, y1, x2, y2 in pixels of the video; tracklet i's begin at
         ``box_offsets[i]``.
-    chunk_span : (T, 2) start and end; ``chunk_feature`` (T, D), object motion and frame features.
+    motion, frame : (m, 82) object motion and (f, D) features of frames, in the order of time, and
+        ``motion_time`` (m, 1), ``frame_time`` (f, 1): samples, whose averages describe chunks.
     hof, hof_time, conv, conv_time : the paper's descriptors (k, 108) and (c, C) in the order of
         time, and their times (k, 1) and (c, 1); empty unless `ObserveSettings.words`.
     frames : (1,) number of frames read.
-    change_time : (3,) start and step of the clip's `ChangeProfile` in seconds, and its scale;
-        ``change_curve`` (n,), ``change_where`` (h, w) and ``change_local`` (n,) are the rest of it.
-        All are empty if there is none.
+    problems : what could not be read.
     """
 
     span: Floats
@@ -115,42 +115,19 @@ class Observation:
     tracklet_feature: Rows
     boxes: Floats
     box_offsets: npt.NDArray[np.int64]
-    chunk_span: Floats
-    chunk_feature: Rows
+    motion: Rows
+    motion_time: Rows
+    frame: Rows
+    frame_time: Rows
     hof: Rows
     hof_time: Rows
     conv: Rows
     conv_time: Rows
     frames: npt.NDArray[np.int64]
     problems: npt.NDArray[np.str_]
-    change_time: Floats = field(default_factory=lambda: np.empty(0))
-    change_curve: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
-    change_where: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0), np.uint8))
-    change_local: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
 
     def arrays(self) -> dict[str, npt.NDArray[Any] | Rows]:
         return dict(vars(self))
-
-
-@dataclass(frozen=True, eq=False)
-class StoredObservation:
-    """The arrays of an `Observation` in a file of the cache.
-
-    views : the same of further cameras.
-    """
-
-    clip: ClipSpan
-    entry: Entry
-    views: tuple[StoredObservation, ...] = ()
-
-    @property
-    def change(self) -> ChangeProfile | None:
-        names = ("time", "curve", "where", "local")
-        time, curve, where, local = (self.entry[f"change_{name}"] for name in names)
-        if not len(time):
-            return None
-        start, step, scale = map(float, time)
-        return ChangeProfile(start, step, curve, where, scale, local if len(local) else None)
 
 
 def observe(
@@ -164,9 +141,10 @@ def observe(
     scratch: Path | None = None,
     tick: Callable[[int], None] = lambda _count: None,
 ) -> tuple[Observation, DetectionLog]:
-    """Read the frames of a clip once; return its tracklets and chunks, and the detections.
+    """Read the frames of a clip once; return its tracklets and samples, and the detections.
 
-    detector : the one of this clip (``Detector.for_clip``).
+    clip : a whole clip, or one segment of it.
+    detector : the one of the whole clip (``Detector.for_clip``).
     known_detections : of an earlier run; the detector is then not called.
     word_backbone : whose finest map has the convolutional words; ``backbone`` unless given.
     scratch : folder for the tables, see `Rows`; by default the system's temporary one.
@@ -193,25 +171,7 @@ def observe(
             tick(len(batch))
         end = reading.last + 1 / max(reading.info.fps, 1.0)
         observation = clip_pass.finish(end, reading.problems)
-    return _with_change(observation, clip, clip.image_fps or settings.image_fps), log
-
-
-def _with_change(observation: Observation, clip: ClipSpan, image_fps: float) -> Observation:
-    try:
-        change = clip_change(
-            clip.video, clip.start, clip.end, image_fps=image_fps, origin=clip.origin
-        )
-    except VideoError as problem:
-        problems = [*observation.problems, f"{clip.id}: no change profile: {problem}"]
-        return replace(observation, problems=np.array(problems, np.str_))
-    profile = profile_of(change)
-    return replace(
-        observation,
-        change_time=np.array([profile.start + (clip.origin or 0.0), profile.step, profile.scale]),
-        change_curve=profile.curve,
-        change_where=profile.where,
-        change_local=np.empty(0, np.float32) if profile.local is None else profile.local,
-    )
+    return observation, log
 
 
 @dataclass
@@ -303,7 +263,7 @@ class _ClipPass:
         self.fields: list[MotionField] = []
         self.pieces: list[TrackPiece] = []
         self.described: list[tuple[TrackPiece, Floats32]] = []
-        self.tables = _Tables(backbone, word_backbone, settings.scale, scratch)
+        self.tables = _Tables(backbone, word_backbone, scratch)
 
     def process(self, batch: list[GrayFrame]) -> None:
         sampled = [Frame(f.time, f.image, f.scale) for f in batch if f.image is not None]
@@ -314,7 +274,6 @@ class _ClipPass:
         for frame in batch:
             if self.first is None:
                 self.first = frame.time
-                self.tables.begin(frame.time)
             self.tracker.update(frame.time, frame.gray, self.log.at(frame.time), frame.size)
             if self.tracker.cut:
                 self.flow.reset()
@@ -357,7 +316,7 @@ class _ClipPass:
 
     def _describe_frames(self, frames: list[Frame], maps: FeatureMaps) -> None:
         for frame, feature in zip(frames, maps.describe_frames(), strict=True):
-            self.tables.frames.add(frame.time, feature)
+            self.tables.add_frame(frame.time, feature)
         if self.word_backbone is None:
             return
         if self.word_backbone is not self.backbone:
@@ -392,12 +351,11 @@ class _ClipPass:
             motion = self.fields.pop(0)
             alive, boxes = _alive(self.pieces, motion.end)
             scores = np.array([self.pieces[index].score for index in alive])
-            self.tables.motion.add(motion.time, object_motion(motion, boxes, scores))
+            self.tables.add_motion(motion.time, object_motion(motion, boxes, scores))
         while self.described and self.described[0][0].start < until:
             self.tables.add_tracklet(*self.described.pop(0), self.scale)
         self.maps = [(times, maps) for times, maps in self.maps if times[-1] >= until]
         self.pieces = [piece for piece in self.pieces if piece.end > until]
-        self.tables.close()
 
     def _describe_tracklets(self, pieces: list[TrackPiece]) -> list[tuple[TrackPiece, Floats32]]:
         """Tracklets with their features; those without a sampled frame are dropped."""
@@ -425,20 +383,19 @@ class _Tables:
     """Finished rows of an observation, in tables on disk."""
 
     def __init__(
-        self,
-        backbone: Backbone,
-        word_backbone: Backbone | None,
-        scale: TimeScale,
-        scratch: Path | None,
+        self, backbone: Backbone, word_backbone: Backbone | None, scratch: Path | None
     ) -> None:
-        self._scale = scale
         channels = dict(zip(backbone.strides, backbone.channels, strict=True))
         pooled = [channels[stride] for stride in backbone.appearance_strides]
-        self._frame_size, self._scratch = backbone.channels[-1], scratch
+        self._scratch = scratch
         self._span, self._score = self._table(2, np.float64), self._table(1, np.float64)
         self._feature = self._table(GRID**2 * sum(pooled), np.float32)
         self._boxes = self._table(5, np.float64)
         self._box_offsets = [0]
+        self._motion = self._table(OBJECT_MOTION_DIM, np.float32)
+        self._motion_time = self._table(1, np.float64)
+        self._frame = self._table(backbone.channels[-1], np.float32)
+        self._frame_time = self._table(1, np.float64)
         self._hof, self._hof_time = self._table(HOF_DIM, np.float16), self._table(1, np.float64)
         words = word_backbone or backbone
         finest = words.strides.index(words.appearance_strides[0])
@@ -448,22 +405,13 @@ class _Tables:
     def _table(self, width: int, dtype: npt.DTypeLike) -> Rows:
         return Rows(width, dtype, self._scratch)
 
-    def begin(self, time: float) -> None:
-        self.motion, self.frames = (
-            ChunkAverages(
-                time,
-                size,
-                self._scratch,
-                seconds=self._scale.chunk_seconds,
-                window=self._scale.window_seconds,
-            )
-            for size in (OBJECT_MOTION_DIM, self._frame_size)
-        )
+    def add_motion(self, time: float, motion: Floats32) -> None:
+        self._motion.extend(motion)
+        self._motion_time.extend([time])
 
-    def close(self) -> None:
-        """Average the chunks that no later sample can change."""
-        self.motion.close()
-        self.frames.close()
+    def add_frame(self, time: float, feature: Floats32) -> None:
+        self._frame.extend(feature)
+        self._frame_time.extend([time])
 
     def add_tracklet(
         self, piece: TrackPiece, feature: Floats32, scale: tuple[float, float]
@@ -483,10 +431,6 @@ class _Tables:
         self._conv_time.extend(np.full(len(cells), time))
 
     def observation(self, start: float, end: float, count: int, problems: list[str]) -> Observation:
-        motion, frames = self.motion.finish(end), self.frames.finish(end)
-        chunks = self._table(motion.width + frames.width, np.float32)
-        for pair in zip(motion.groups(GROUP), frames.groups(GROUP), strict=True):
-            chunks.extend(np.concatenate(pair, axis=1))
         return Observation(
             span=np.array([start, end]),
             tracklet_span=self._span.read(),
@@ -494,8 +438,10 @@ class _Tables:
             tracklet_feature=self._feature,
             boxes=self._boxes.read(),
             box_offsets=np.array(self._box_offsets, np.int64),
-            chunk_span=chunk_intervals(start, end, seconds=self._scale.chunk_seconds),
-            chunk_feature=chunks,
+            motion=self._motion,
+            motion_time=self._motion_time,
+            frame=self._frame,
+            frame_time=self._frame_time,
             hof=self._hof,
             hof_time=self._hof_time,
             conv=self._conv,

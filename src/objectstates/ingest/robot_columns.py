@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from objectstates.base.errors import DatasetError, SettingError
 from objectstates.features.signal_columns import SignalScale, learn_scale
-from objectstates.ingest.observe import StoredObservation
+from objectstates.ingest.stored_observation import StoredObservation
 from objectstates.robots.lerobot_dataset import LeRobotDataset, read_dataset
 from objectstates.robots.signals import (
     EpisodeSignals,
@@ -45,18 +45,17 @@ def dataset_facts(clips: Sequence[ClipSpan], dataset: LeRobotDataset) -> dict[st
     }
 
 
-def aligned_view(part: StoredObservation, view: StoredObservation, rows: Floats32) -> Floats32:
-    """(T, d) the chunk features ``rows`` of a view, for the chunks of the clip's first camera.
+def view_rows(part: StoredObservation, view: StoredObservation) -> npt.NDArray[np.int64]:
+    """(T,) which chunk of a view belongs to each chunk of the clip's first camera.
 
     Chunks are matched by time in the episode. Both begin with the episode, so they are the same,
     unless a video ends early.
     """
     chunks, others = (
-        observed.entry["chunk_span"] - _recorded(observed.clip).span.start
-        for observed in (part, view)
+        observed.chunk_span - _recorded(observed.clip).span.start for observed in (part, view)
     )
     nearest = np.searchsorted(others[:, 1], chunks.mean(axis=1), side="right")
-    return np.asarray(rows[np.minimum(nearest, len(rows) - 1)])
+    return np.asarray(np.minimum(nearest, len(others) - 1))
 
 
 class SignalColumns:
@@ -137,7 +136,7 @@ class SignalColumns:
 def _chunks(part: StoredObservation) -> Floats:
     """(T, 2) in seconds of the episode."""
     start = 0.0 if part.clip.origin is None else part.clip.origin
-    return np.asarray(part.entry["chunk_span"] - start)
+    return np.asarray(part.chunk_span - start)
 
 
 def _recorded(clip: ClipSpan) -> RecordedEpisode:
