@@ -250,6 +250,7 @@ class _ClipPass:
         origin: float,
     ) -> None:
         self.detector, self.log = detector, log
+        self.sparse = detector if isinstance(detector, SparseDetector) else None
         self.backbone, self.word_backbone, self.settings = backbone, word_backbone, settings
         self.tracker = Tracker(longest=settings.scale.longest_track)
         self.flow_is_due = _Sampler(settings.scale.flow_fps, origin)
@@ -291,19 +292,19 @@ class _ClipPass:
 
     def _take_known(self, frames: list[GrayFrame]) -> None:
         """Add to the log what a detector knows without looking, of all frames, sampled or not."""
-        if not isinstance(self.detector, SparseDetector):
+        if self.sparse is None:
             return
         for frame in frames:
             width, height = frame.size
             blank = np.broadcast_to(np.uint8(0), (height, width, 3))
             unseen = Frame(frame.time, blank, frame.scale)
-            if self.detector.was_run_on(unseen):
-                self.log.add(frame.time, *self.detector.detect([unseen]))
+            if self.sparse.was_run_on(unseen):
+                self.log.add(frame.time, *self.sparse.detect([unseen]))
 
     def _detect(self, frames: list[Frame]) -> FeatureMaps:
         """Feature maps of sampled frames; their detections are added to the log."""
         images = [frame.image for frame in frames]
-        if self.detector is None or isinstance(self.detector, SparseDetector):
+        if self.detector is None or self.sparse is not None:
             return self.backbone.device_maps(images)
         if isinstance(self.detector, SharedNetworkDetector):
             found, maps = self.detector.detect_with_maps(frames, self.backbone)

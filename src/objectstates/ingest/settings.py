@@ -20,7 +20,7 @@ from objectstates.ingest.observe import ObserveSettings
 from objectstates.ingest.time_scale import Seconds, TimeScale, scale_for
 from objectstates.video.clip_list import ClipSpan
 
-VERSION = 5  # of observations, part of cache keys: raise it when their content may change
+VERSION = 6  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
 
 
