@@ -191,7 +191,7 @@ def test_workers_of_ingest_start_light():
         "import sys\n"
         "from objectstates.detect import change_detector\n"
         "from objectstates.features import lite0\n"
-        "from objectstates.ingest import observe\n"
+        "from objectstates.ingest import worker\n"
         "print(sorted({'scipy.ndimage', 'pyarrow', 'sklearn', 'torch'} & set(sys.modules)))"
     )
     assert python("-c", code) == "[]\n"

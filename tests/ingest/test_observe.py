@@ -129,11 +129,11 @@ def test_long_clips_are_processed_in_parts(observed, monkeypatch):
 
     monkeypatch.setattr(_ClipPass, "_close", counted)
     whole, _ = observed()
-    assert max(kept) == 15, "2.5 a second, for six seconds"
+    assert max(kept) == 12, "2 a second, for six seconds"
     kept.clear()
     monkeypatch.setattr("objectstates.ingest.time_scale.TRACKLETS_PER_TRACK", 2)
     parts, _ = observed()
-    assert max(kept) <= 2.5 * (2.0 + 0.8)
+    assert max(kept) <= 2 * (2.0 + 1.0)
     for name in ("motion_time", "frame_time", "frame"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     np.testing.assert_allclose(parts.motion, whole.motion, atol=0.05)

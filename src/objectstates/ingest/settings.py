@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from objectstates.base.choices import (
     CHUNK_SECONDS,
@@ -15,10 +15,12 @@ from objectstates.base.choices import (
     ChunkKind,
 )
 from objectstates.base.errors import SettingError
-from objectstates.data.corpus import Corpus
 from objectstates.ingest.observe import ObserveSettings
 from objectstates.ingest.time_scale import Seconds, TimeScale, scale_for
 from objectstates.video.clip_list import ClipSpan
+
+if TYPE_CHECKING:  # workers need no pyarrow
+    from objectstates.data.corpus import Corpus
 
 VERSION = 6  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
