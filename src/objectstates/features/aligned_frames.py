@@ -78,7 +78,7 @@ def read_aligned(
     times, scale = np.array([frame.time for frame in frames]), frames[0].scale[0]
     if origin is not None:
         times = np.round(times - origin, 9)
-    images = [np.asarray(cv2.cvtColor(frame.image, cv2.COLOR_RGB2LAB), np.uint8) for frame in frames]
+    images = [_lab(frame.image) for frame in frames]
     del frames
     period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
     edges = [0, *find_cuts(images), len(images)]
@@ -87,6 +87,10 @@ def read_aligned(
         cameras = _cameras(images[first:last], times[first:last])
         shots.append(_align(images, times, period, scale, cameras, first))
     return shots
+
+
+def _lab(image: Bytes) -> Bytes:
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2LAB), np.uint8)
 
 
 def _align(
