@@ -252,9 +252,10 @@ def measure_one_video(options: argparse.Namespace, folder: Path) -> dict[str, di
     """Wall seconds of one long video, by the number of processes, for each detector."""
     (folder / "one").mkdir()
     video = draw_video(folder / "one" / "video.mp4", 60 * options.minutes, 102)
+    clip = ClipSpan("video", video)
+    boxes = write_boxes(folder / "one", [clip], {clip.id: round(60 * options.minutes * FPS)})
     rows = {}
-    for case in CASES:
-        detector = case.detector
+    for detector in (f"boxes:{boxes / 'video.csv'}", "motion"):
         seconds: dict[int, list[float]] = {1: [], options.processes: []}
         with ExitStack() as stack:
             running = {
