@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +74,11 @@ def read_aligned(
     with read_frames(
         path, start, end, fps=fps, max_side=SIDE, image_fps=image_fps, origin=origin
     ) as reading:
-        frames = list(reading)
+        frames = [replace(frame, image=_lab(frame.image)) for frame in reading]
     times, scale = np.array([frame.time for frame in frames]), frames[0].scale[0]
     if origin is not None:
         times = np.round(times - origin, 9)
-    images = [_lab(frame.image) for frame in frames]
+    images = [frame.image for frame in frames]
     del frames
     period = float(np.median(np.diff(times))) if len(times) > 1 else 1 / fps
     edges = [0, *find_cuts(images), len(images)]
