@@ -428,23 +428,22 @@ def block_gradient(
 
 @compiled_exactly
 def block_gap(
-    constraints: Constraints,
-    n: int,
     gradient: Floats,
     labels: Floats,
     missing: Floats,
+    order: Ints,
+    before: Ints,
+    exactly_one: bool,
+    absent: Floats,
     target: Labels,
 ) -> float:
-    """max over clip n's labellings of <gradient, labels - labelling>, absence (K,) included.
+    """max over a clip's labellings of <gradient, labels - labelling>, absence (K,) included.
 
     The oracle's labelling, at which the maximum is attained, is written into ``target`` (m,).
+    order, before, exactly_one, absent : of the clip's ``Constraints``.
     """
-    lo, hi = constraints.offsets[n], constraints.offsets[n + 1]
-    order, before = constraints.order[lo:hi], constraints.before[lo:hi]
-    here = inner_product(gradient, labels) + price_of(constraints.absent, missing)
-    return here - cheapest_labels(
-        gradient, order, before, constraints.exactly_one, constraints.absent, target
-    )
+    here = inner_product(gradient, labels) + price_of(absent, missing)
+    return here - cheapest_labels(gradient, order, before, exactly_one, absent, target)
 
 
 @compiled_exactly
@@ -486,4 +485,8 @@ def _side_gap(
     if lo == hi:
         return 0.0
     gradient = block_gradient(side, labels, factor_sums, n, coupling, distorted)
-    return block_gap(side.constraints, n, gradient, labels[lo:hi], missing[n], target[lo:hi])
+    order, before = side.constraints.order[lo:hi], side.constraints.before[lo:hi]
+    return block_gap(
+        gradient, labels[lo:hi], missing[n],
+        order, before, side.constraints.exactly_one, side.constraints.absent, target[lo:hi],
+    )  # fmt: skip
