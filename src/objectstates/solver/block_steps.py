@@ -31,11 +31,11 @@ def with_capacity(at: Iterate, more: int) -> Iterate:
     needed = int(at.counts.max(initial=0)) + more
     if needed <= capacity:
         return at
-    added = max(needed, 2 * capacity) - capacity
-    return at._replace(
-        vertices=np.pad(at.vertices, ((0, 0), (0, added))),
-        weights=np.pad(at.weights, ((0, 0), (0, added))),
-    )
+    enlarged = max(needed, 2 * capacity)
+    vertices = np.zeros((len(at.vertices), enlarged), np.int8)
+    weights = np.zeros((len(at.weights), enlarged))
+    vertices[:, :capacity], weights[:, :capacity] = at.vertices, at.weights
+    return at._replace(vertices=vertices, weights=weights)
 
 
 @compiled_exactly
