@@ -84,19 +84,16 @@ def _block_steps(
     if lo == hi:
         return 0.0
     n_rows, n_states, classes = side.normaliser / 2, len(side.classes), side.classes
-    n_classes, absent = at.factor_sums.shape[0], side.constraints.absent
+    absent, exactly_one = side.constraints.absent, side.constraints.exactly_one
     block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(hi - lo, hi - lo)
     order, before = side.constraints.order[lo:hi], side.constraints.before[lo:hi]
-    exactly_one = side.constraints.exactly_one
-    labels, missing, vertices, weights = (
-        at.labels[lo:hi], at.missing[n], at.vertices[lo:hi], at.weights[n]
-    )  # fmt: skip
-    count = at.counts[n]
+    labels, missing = at.labels[lo:hi], at.missing[n]
+    vertices, weights, count = at.vertices[lo:hi], at.weights[n], at.counts[n]
     gradient = block_gradient(side, at.labels, at.factor_sums, n, coupling, distorted)
     target, source = np.empty(hi - lo, np.int8), np.zeros(hi - lo, np.int8)
     lacks = np.zeros((2, n_states))  # what target and source lack
-    bent = np.empty((n_classes, hi - lo))  # A_nn times the direction, (C, m)
-    product = np.zeros((n_classes, hi - lo))  # A_nn Y_n; pairwise steps do not need it
+    product = np.zeros((len(at.factor_sums), hi - lo))  # A_nn Y_n; not for pairwise steps
+    bent = np.empty_like(product)  # A_nn times the direction, (C, m)
     if not pairwise:
         _add_product(product, block, labels, classes)
     entry_gap, tie = 0.0, tie_with_absence(gradient, absent)
@@ -110,17 +107,14 @@ def _block_steps(
         mark_missing(absent, target, lacks[0])
         if pairwise:  # from the worst vertex to the oracle's
             worst = _worst_vertex(vertices, count, gradient, absent, tie)
-            for i in range(hi - lo):
-                source[i] = vertices[i, worst]
+            source[:] = vertices[:, worst]
             mark_missing(absent, source, lacks[1])
             slope, limit = _along(gradient, target, source), weights[worst]
-            slope += price_of(absent, lacks[0]) - price_of(absent, lacks[1])
+            slope += price_of(absent, lacks[0] - lacks[1])
             bent[:] = 0.0
         else:  # from the labels to the oracle's vertex
             worst, slope, limit = -1, -gap, 1.0
-            for c in range(n_classes):
-                for i in range(hi - lo):
-                    bent[c, i] = -product[c, i]
+            bent[:] = -product
         _add_rows(bent, block, target, source, classes)
         curvature = _along_classes(bent, target, source, classes)
         if not pairwise:
@@ -134,14 +128,24 @@ def _block_steps(
             missing[k] = max(shrink * missing[k] + size * (lacks[0, k] - lacks[1, k]), 0.0)
             for i in range(hi - lo):
                 labels[i, k] = max(labels[i, k], 0.0)  # negative by rounding errors only
-                gradient[i, k] += size / n_rows * bent[classes[k], i]
-        for c in range(n_classes):
-            for i in range(hi - lo):
-                product[c, i] += size * bent[c, i]
+        _follow(gradient, product, bent, size, n_rows, classes)
         count = reweigh(vertices, weights, count, shrink, worst, target, size)
     at.counts[n] = count
     _update_sums(side.rows[lo:hi], at.clip_sums[n], at.factor_sums, kept, _merged(moved, classes))
     return entry_gap
+
+
+@compiled_exactly
+def _follow(
+    gradient: Floats, product: Floats, bent: Floats, size: float, n_rows: float, classes: Ints
+) -> None:
+    """Update the gradient (m, K) and A_nn Y_n (C, m) after a step of this size."""
+    for k in range(len(classes)):
+        for i in range(len(gradient)):
+            gradient[i, k] += size / n_rows * bent[classes[k], i]
+    for c in range(len(product)):
+        for i in range(len(gradient)):
+            product[c, i] += size * bent[c, i]
 
 
 @compiled_exactly

@@ -259,7 +259,7 @@ class InMemoryProblem:
 
 def _free_in(at: Iterate) -> int:
     """Vertices that every clip's combination has room for."""
-    return at.weights.shape[1] - int(at.counts.max(initial=0))
+    return int(at.weights.shape[1] - at.counts.max(initial=0))
 
 
 def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:
