@@ -31,11 +31,11 @@ def with_capacity(at: Iterate, more: int) -> Iterate:
     needed = int(at.counts.max(initial=0)) + more
     if needed <= capacity:
         return at
-    added = max(needed, 2 * capacity) - capacity
-    return at._replace(
-        vertices=np.pad(at.vertices, ((0, 0), (0, added))),
-        weights=np.pad(at.weights, ((0, 0), (0, added))),
-    )
+    enlarged = max(needed, 2 * capacity)
+    vertices = np.zeros((len(at.vertices), enlarged), np.int8)
+    weights = np.zeros((len(at.weights), enlarged))
+    vertices[:, :capacity], weights[:, :capacity] = at.vertices, at.weights
+    return at._replace(vertices=vertices, weights=weights)
 
 
 @compiled_exactly
@@ -84,30 +84,32 @@ def _block_steps(
     if lo == hi:
         return 0.0
     n_rows, n_states, classes = side.normaliser / 2, len(side.classes), side.classes
-    n_classes, absent = at.factor_sums.shape[0], side.constraints.absent
+    absent, exactly_one = side.constraints.absent, side.constraints.exactly_one
     block = side.blocks[side.block_offsets[n] : side.block_offsets[n + 1]].reshape(hi - lo, hi - lo)
+    order, before = side.constraints.order[lo:hi], side.constraints.before[lo:hi]
     labels, missing = at.labels[lo:hi], at.missing[n]
+    vertices, weights, count = at.vertices[lo:hi], at.weights[n], at.counts[n]
     gradient = block_gradient(side, at.labels, at.factor_sums, n, coupling, distorted)
     target, source = np.empty(hi - lo, np.int8), np.zeros(hi - lo, np.int8)
     lacks = np.zeros((2, n_states))  # what target and source lack
-    bent = np.empty((n_classes, hi - lo))  # A_nn times the direction, (C, m)
-    product = np.zeros((n_classes, hi - lo))  # A_nn Y_n; pairwise steps do not need it
+    product = np.zeros((len(at.factor_sums), hi - lo))  # A_nn Y_n; not for pairwise steps
+    bent = np.empty_like(product)  # A_nn times the direction, (C, m)
     if not pairwise:
         _add_product(product, block, labels, classes)
     entry_gap, tie = 0.0, tie_with_absence(gradient, absent)
     kept, moved = 1.0, np.zeros((hi - lo, n_states))  # labels = kept * labels at entry + moved
     for step in range(STEPS_PER_BLOCK):
-        gap = block_gap(side.constraints, n, gradient, labels, missing, target)
+        gap = block_gap(gradient, labels, missing, order, before, exactly_one, absent, target)
         if step == 0:
             entry_gap = gap
         if gap <= tie:
             break
         mark_missing(absent, target, lacks[0])
         if pairwise:  # from the worst vertex to the oracle's
-            worst = _worst_vertex(at, n, lo, hi, gradient, absent, tie)
-            source[:] = at.vertices[lo:hi, worst]
+            worst = _worst_vertex(vertices, count, gradient, absent, tie)
+            source[:] = vertices[:, worst]
             mark_missing(absent, source, lacks[1])
-            slope, limit = _along(gradient.T, target, source), at.weights[n, worst]
+            slope, limit = _along(gradient, target, source), weights[worst]
             slope += price_of(absent, lacks[0] - lacks[1])
             bent[:] = 0.0
         else:  # from the labels to the oracle's vertex
@@ -126,13 +128,24 @@ def _block_steps(
             missing[k] = max(shrink * missing[k] + size * (lacks[0, k] - lacks[1, k]), 0.0)
             for i in range(hi - lo):
                 labels[i, k] = max(labels[i, k], 0.0)  # negative by rounding errors only
-                gradient[i, k] += size / n_rows * bent[classes[k], i]
-        for c in range(n_classes):
-            for i in range(hi - lo):
-                product[c, i] += size * bent[c, i]
-        reweigh(at, n, lo, hi, shrink, worst, target, size)
-    _update_sums(side, at, n, lo, kept, _merged(moved, classes))
+        _follow(gradient, product, bent, size, n_rows, classes)
+        count = reweigh(vertices, weights, count, shrink, worst, target, size)
+    at.counts[n] = count
+    _update_sums(side.rows[lo:hi], at.clip_sums[n], at.factor_sums, kept, _merged(moved, classes))
     return entry_gap
+
+
+@compiled_exactly
+def _follow(
+    gradient: Floats, product: Floats, bent: Floats, size: float, n_rows: float, classes: Ints
+) -> None:
+    """Update the gradient (m, K) and A_nn Y_n (C, m) after a step of this size."""
+    for k in range(len(classes)):
+        for i in range(len(gradient)):
+            gradient[i, k] += size / n_rows * bent[classes[k], i]
+    for c in range(len(product)):
+        for i in range(len(gradient)):
+            product[c, i] += size * bent[c, i]
 
 
 @compiled_exactly
@@ -207,14 +220,14 @@ def _merged(moved: Floats, classes: Ints) -> Floats:
 
 @compiled_exactly
 def _along(matrix: Floats, target: Labels, source: Labels) -> float:
-    """<matrix (K, m), target - source>: terms that both labellings have cancel exactly."""
+    """<matrix (m, K), target - source>: terms that both labellings have cancel exactly."""
     total = 0.0
     for i in range(len(target)):
         if target[i] != source[i]:
             if target[i] > 0:
-                total += matrix[target[i] - 1, i]
+                total += matrix[i, target[i] - 1]
             if source[i] > 0:
-                total -= matrix[source[i] - 1, i]
+                total -= matrix[i, source[i] - 1]
     return total
 
 
@@ -235,106 +248,120 @@ def _move(labels: Floats, shrink: float, size: float, target: Labels, source: La
 
 @compiled_exactly
 def _worst_vertex(
-    at: Iterate, n: int, lo: int, hi: int, gradient: Floats, absent: Floats, tie: float
+    vertices: Labels, count: int, gradient: Floats, absent: Floats, tie: float
 ) -> int:
-    """The vertex of largest <gradient, vertex> in clip n's combination, absence included, the first
-    of those that differ by at most ``tie``."""
-    costs, n_states = np.zeros(at.counts[n]), gradient.shape[1]
+    """Of the first ``count`` vertices (m, count) that of largest <gradient, vertex>, absence
+    included, the first of those that differ by at most ``tie``."""
+    costs, n_states = np.zeros(count), gradient.shape[1]
     if n_states <= 2:  # two labels are compared faster than looked up
-        for i in range(hi - lo):
+        for i in range(len(vertices)):
             first, second = gradient[i, 0], gradient[i, -1]
-            for q in range(len(costs)):
-                label = at.vertices[lo + i, q]
+            for q in range(count):
+                label = vertices[i, q]
                 costs[q] += first if label == 1 else (second if label == 2 else 0.0)
     else:
         of_label = np.zeros(n_states + 1)
-        for i in range(hi - lo):
+        for i in range(len(vertices)):
             of_label[1:] = gradient[i]
-            for q in range(len(costs)):
-                costs[q] += of_label[at.vertices[lo + i, q]]
+            for q in range(count):
+                costs[q] += of_label[vertices[i, q]]
     if absent.min() < np.inf:
         lacks = np.empty(n_states)
-        for q in range(len(costs)):
-            mark_missing(absent, at.vertices[lo:hi, q], lacks)
+        for q in range(count):
+            mark_missing(absent, vertices[:, q], lacks)
             costs[q] += price_of(absent, lacks)
-    return int(np.argmax(costs >= costs.max() - tie))
-
-
-@compiled_exactly
-def _known_vertex(at: Iterate, n: int, lo: int, target: Labels) -> int:
-    """The index of ``target`` in clip n's combination, -1 if it is not in it."""
-    same = np.ones(at.counts[n], np.bool_)
-    for i in range(len(target)):
-        if target[i] > 0:  # few rows are labelled, and they exclude most vertices
-            any_same = False
-            for q in range(len(same)):
-                same[q] &= at.vertices[lo + i, q] == target[i]
-                any_same |= same[q]
-            if not any_same:
-                return -1
-    for q in range(len(same)):
-        if same[q] and np.array_equal(at.vertices[lo : lo + len(target), q], target):
+    least = costs.max() - tie
+    for q in range(count):
+        if costs[q] >= least:
             return q
     return -1
 
 
 @compiled_exactly
+def _known_vertex(vertices: Labels, count: int, target: Labels) -> int:
+    """The index of ``target`` (m,) among the first ``count`` vertices, -1 if it is not there."""
+    same = np.ones(count, np.bool_)
+    for i in range(len(target)):
+        if target[i] > 0:  # few rows are labelled, and they exclude most vertices
+            any_same = False
+            for q in range(count):
+                same[q] &= vertices[i, q] == target[i]
+                any_same |= same[q]
+            if not any_same:
+                return -1
+    for q in range(count):
+        if same[q]:
+            for i in range(len(target)):
+                same[q] &= vertices[i, q] == target[i]
+            if same[q]:
+                return q
+    return -1
+
+
+@compiled_exactly
 def reweigh(
-    at: Iterate,
-    n: int,
-    lo: int,
-    hi: int,
+    vertices: Labels,
+    weights: Floats,
+    count: int,
     shrink: float,
     source: int,
     target: Labels,
     size: float,
-) -> None:
-    """Update clip n's convex combination: all weights times ``shrink``, ``size`` taken from vertex
-    ``source`` (unless -1) and added to ``target``; vertices of zero weight are dropped."""
-    for q in range(at.counts[n]):
-        at.weights[n, q] *= shrink
+) -> int:
+    """Update a clip's convex combination, its first ``count`` vertices (m, capacity) and weights;
+    the new count.
+
+    All weights are multiplied by ``shrink``, ``size`` is taken from vertex ``source`` (unless -1)
+    and added to ``target``; vertices of zero weight are dropped.
+    """
+    for q in range(count):
+        weights[q] *= shrink
     if source >= 0:
-        at.weights[n, source] -= size
-    known = _known_vertex(at, n, lo, target)
+        weights[source] -= size
+    known = _known_vertex(vertices, count, target)
     if known < 0:
-        known = at.counts[n]
-        at.counts[n] += 1
-        at.vertices[lo:hi, known] = target
-        at.weights[n, known] = 0.0
-    at.weights[n, known] += size
+        known = count
+        count += 1
+        for i in range(len(target)):
+            vertices[i, known] = target[i]
+        weights[known] = 0.0
+    weights[known] += size
     q = 0
-    while q < at.counts[n]:
-        if at.weights[n, q] > 0.0:
+    while q < count:
+        if weights[q] > 0.0:
             q += 1
             continue
-        last = at.counts[n] - 1
-        at.weights[n, q] = at.weights[n, last]
-        at.vertices[lo:hi, q] = at.vertices[lo:hi, last]
-        at.counts[n] = last
+        count -= 1
+        weights[q] = weights[count]
+        for i in range(len(target)):
+            vertices[i, q] = vertices[i, count]
+    return count
 
 
 @compiled_exactly
-def _update_sums(side: Side, at: Iterate, n: int, lo: int, kept: float, moved: Floats) -> None:
-    """Update the sums of label times factor row for labels = kept * earlier ones + moved (m, C)."""
-    clip_sums, factor_sums, rows = at.clip_sums[n], at.factor_sums, side.rows
+def _update_sums(
+    rows: Floats, clip_sums: Floats, factor_sums: Floats, kept: float, moved: Floats
+) -> None:
+    """Update the sums (C, r) of label times factor row (m, r), of a clip and of all of them, for
+    labels = kept * earlier ones + moved (m, C)."""
+    used = np.empty(len(moved), np.int64)
     for k in range(moved.shape[1]):
         change = (kept - 1.0) * clip_sums[k]
-        used = np.flatnonzero(moved[:, k])
-        in_fours = len(used) // 4 * 4
+        n_used = 0
+        for i in range(len(moved)):
+            if moved[i, k] != 0.0:
+                used[n_used] = i
+                n_used += 1
+        in_fours = n_used // 4 * 4
         for first in range(0, in_fours, 4):  # four rows at a time: memory is read faster
             a, b, c, d = used[first], used[first + 1], used[first + 2], used[first + 3]
             u, v, w, x = moved[a, k], moved[b, k], moved[c, k], moved[d, k]
             for r in range(len(change)):
-                change[r] += (
-                    u * rows[lo + a, r]
-                    + v * rows[lo + b, r]
-                    + w * rows[lo + c, r]
-                    + x * rows[lo + d, r]
-                )
-        for i in used[in_fours:]:
+                change[r] += u * rows[a, r] + v * rows[b, r] + w * rows[c, r] + x * rows[d, r]
+        for i in used[in_fours:n_used]:
             weight = moved[i, k]
             for r in range(len(change)):
-                change[r] += weight * rows[lo + i, r]
+                change[r] += weight * rows[i, r]
         for r in range(len(change)):
             clip_sums[k, r] += change[r]
             factor_sums[k, r] += change[r]

@@ -141,7 +141,7 @@ class InMemoryProblem:
         return self.joint.scales.coupling > 0
 
     def start(self, seed: int) -> float:
-        joint = self.joint
+        joint, self._free = self.joint, 0
         self._rng = np.random.default_rng(seed)
         self.action, self.state = (self._random(side) for side in (joint.action, joint.state))
         if self._begin_at is not None:
@@ -177,12 +177,14 @@ class InMemoryProblem:
     def _room_for_steps(self, *sides: Iterate) -> tuple[Iterate, ...]:
         """The same points, with room for the vertices of a pass; copied only now and then."""
         added = self._sweeps * STEPS_PER_BLOCK
-        return tuple(
-            at
-            if int(at.counts.max(initial=0)) + added <= at.weights.shape[1]
-            else with_capacity(at, max(added, MORE_VERTICES))
-            for at in sides
-        )
+        if self._free < added:  # by the last count: steps drop vertices, too
+            sides = tuple(
+                at if _free_in(at) >= added else with_capacity(at, max(added, MORE_VERTICES))
+                for at in sides
+            )
+            self._free = min(_free_in(at) for at in sides)
+        self._free -= added
+        return sides
 
     def evaluate(self) -> Evaluation:
         refresh(self.joint.action, self.action)
@@ -253,6 +255,11 @@ class InMemoryProblem:
             return repeat_alike(weights, of.classes), repeat_alike(bias, of.classes)
 
         return Learned(repeat_alike(scores, of.classes), classifier)
+
+
+def _free_in(at: Iterate) -> int:
+    """Vertices that every clip's combination has room for."""
+    return int(at.weights.shape[1] - at.counts.max(initial=0))
 
 
 def full_step(problem: JointProblem, action: Iterate, state: Iterate) -> float:

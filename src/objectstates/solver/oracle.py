@@ -184,7 +184,11 @@ def tie_of(costs: Floats) -> float:
 @compiled_exactly
 def tie_with_absence(costs: Floats, absent: Floats) -> float:
     """:func:`tie_of` costs (m, K) and of the finite prices of absence (K,)."""
-    return max(tie_of(costs), tie_of(absent.reshape(1, len(absent))))
+    tie = tie_of(costs)
+    for price in absent:
+        if price != np.inf:
+            tie = max(tie, TIE * price)
+    return tie
 
 
 @compiled_exactly
@@ -199,29 +203,31 @@ def cheapest_labels(
     """
     m, n_states = costs.shape
     tie = tie_with_absence(costs, absent)
-    value = np.full((n_states + 1, m + 1), np.inf)
+    value = np.empty((n_states + 1, m + 1))
     value[0] = 0.0
     move = np.zeros((n_states + 1, m + 1), np.int8)
     for k in range(1, n_states + 1):
-        value[k, 0] = value[k - 1, 0] + absent[k - 1]
+        price, skipped = absent[k - 1], value[k - 1, 0] + absent[k - 1]
+        value[k, 0] = skipped
         move[k, 0] = _ABSENT
-    for j in range(1, m + 1):
-        row, p = order[j - 1], before[j - 1]
-        for k in range(1, n_states + 1):
+        for j in range(1, m + 1):
+            p = before[j - 1]
             base, kind = value[k - 1, p], _FIRST
-            if not exactly_one and value[k, p] < base - tie:
-                kind = _AGAIN
             if not exactly_one:
-                base = min(base, value[k, p])
-            taken, skipped = base + costs[row, k - 1], value[k, j - 1]
-            if absent[k - 1] != np.inf:
-                lacking = value[k - 1, j] + absent[k - 1]
+                again = value[k, p]
+                if again < base - tie:
+                    kind = _AGAIN
+                base = min(base, again)
+            taken = base + costs[order[j - 1], k - 1]
+            if price != np.inf:
+                lacking = value[k - 1, j] + price
                 if lacking < skipped - tie:
                     move[k, j] = _ABSENT
                 skipped = min(skipped, lacking)
             if taken < skipped - tie:
                 move[k, j] = kind
-            value[k, j] = min(taken, skipped)
+            skipped = min(taken, skipped)
+            value[k, j] = skipped
     labels[:] = 0
     if value[n_states, m] == np.inf:
         return np.inf

@@ -25,7 +25,9 @@ from objectstates.solver.oracle import Floats, Ints
 
 def cost_of_part(cost: ClusteringCost, rows: Ints) -> ClusteringCost:
     """The cost of ``rows`` (m,) alone, in increasing order, with the ridge in the same units."""
-    m, others = len(rows), np.setdiff1d(np.arange(cost.n_samples), rows)
+    left = np.ones(cost.n_samples, np.bool_)
+    left[rows] = False
+    m, others = len(rows), np.flatnonzero(left)
     if not m:
         return ClusteringCost(np.empty((0, 0)), True, cost.ridge)
     ridge = cost.ridge * cost.n_samples / m
@@ -51,11 +53,11 @@ def cost_without_columns(cost: ClusteringCost, columns: npt.NDArray[np.floating]
 
 
 def _dense_part(rows: Floats, kept: Ints, others: Ints) -> Floats:
-    lower = _cholesky(np.asfortranarray(rows[np.ix_(others, others)]))
-    half = blas.dtrsm(1.0, lower, rows[np.ix_(kept, others)].T, lower=1, overwrite_b=1)
-    part = half.T @ half
-    np.subtract(rows[np.ix_(kept, kept)], part, out=part)
-    return np.ascontiguousarray(part)
+    of_kept = rows[kept]
+    lower = _cholesky(rows[others].take(others, axis=1).T)  # symmetric, in Fortran order
+    half = blas.dtrsm(1.0, lower, of_kept.take(others, axis=1).T, lower=1, overwrite_b=1)
+    part: Floats = half.T @ half
+    return np.subtract(of_kept.take(kept, axis=1), part, out=part)
 
 
 def _low_rank_part(rows: Floats, kept: Ints, others: Ints) -> Floats:

@@ -140,13 +140,7 @@ class JointProblem:
 
     def integer_terms(self, action: Labels, state: Labels) -> Terms:
         """The objective of integer labels (T,) and (M,), at the cost of the labelled rows alone."""
-        sides = self.action.constraints, self.state.constraints
-        z, y = one_hot(action, sides[0].n_states), one_hot(state, sides[1].n_states)
-        return Terms(
-            action=_integer_quadratic(self.action, action) + integer_linear(sides[0], action, z),
-            state=_integer_quadratic(self.state, state) + integer_linear(sides[1], state, y),
-            joint=self.scales.coupling * distortion(*sides, z, y),
-        )
+        return Terms(*_integer_terms(self.action, self.state, self.scales.coupling, action, state))
 
     def gap(self, action: Iterate, state: Iterate) -> float:
         """Duality gap over the whole product set; bounds the suboptimality when nu = 0."""
@@ -237,6 +231,8 @@ def vertex(side: Side, labels: Labels) -> Iterate:
 
 def mean_of_vertices(side: Side, labellings: Sequence[Labels]) -> Iterate:
     """The iterate that is the mean of labellings, (M,) each."""
+    if len(labellings) == 1:
+        return vertex(side, labellings[0])
     points = [vertex(side, labels) for labels in labellings]
     count, n_clips = len(points), side.constraints.n_clips
     iterate = points[0]._replace(
@@ -334,7 +330,8 @@ def price_of(absent: Floats, missing: Floats) -> float:
     return total
 
 
-def integer_linear(constraints: Constraints, labels: Labels, hot: Floats) -> float:
+@compiled_exactly
+def _integer_linear(constraints: Constraints, labels: Labels, hot: Floats) -> float:
     """The linear costs of integer labels (M,), also given as a matrix (M, K)."""
     missing = missing_states(constraints, labels)
     return inner_product(constraints.linear, hot) + absence_cost(constraints, missing)
@@ -378,6 +375,19 @@ def label_of_class(labels: Floats, classes: Ints, column: int) -> float:
         if classes[k] == column:
             total += labels[k]
     return total
+
+
+@compiled_exactly
+def _integer_terms(
+    action: Side, state: Side, coupling: float, z: Labels, y: Labels
+) -> tuple[float, float, float]:
+    z_hot = one_hot(z, action.constraints.linear.shape[1])
+    y_hot = one_hot(y, state.constraints.linear.shape[1])
+    return (
+        _integer_quadratic(action, z) + _integer_linear(action.constraints, z, z_hot),
+        _integer_quadratic(state, y) + _integer_linear(state.constraints, y, y_hot),
+        coupling * distortion(action.constraints, state.constraints, z_hot, y_hot),
+    )
 
 
 @compiled_exactly
@@ -428,23 +438,22 @@ def block_gradient(
 
 @compiled_exactly
 def block_gap(
-    constraints: Constraints,
-    n: int,
     gradient: Floats,
     labels: Floats,
     missing: Floats,
+    order: Ints,
+    before: Ints,
+    exactly_one: bool,
+    absent: Floats,
     target: Labels,
 ) -> float:
-    """max over clip n's labellings of <gradient, labels - labelling>, absence (K,) included.
+    """max over a clip's labellings of <gradient, labels - labelling>, absence (K,) included.
 
     The oracle's labelling, at which the maximum is attained, is written into ``target`` (m,).
+    order, before, exactly_one, absent : of the clip's ``Constraints``.
     """
-    lo, hi = constraints.offsets[n], constraints.offsets[n + 1]
-    order, before = constraints.order[lo:hi], constraints.before[lo:hi]
-    here = inner_product(gradient, labels) + price_of(constraints.absent, missing)
-    return here - cheapest_labels(
-        gradient, order, before, constraints.exactly_one, constraints.absent, target
-    )
+    here = inner_product(gradient, labels) + price_of(absent, missing)
+    return here - cheapest_labels(gradient, order, before, exactly_one, absent, target)
 
 
 @compiled_exactly
@@ -486,4 +495,8 @@ def _side_gap(
     if lo == hi:
         return 0.0
     gradient = block_gradient(side, labels, factor_sums, n, coupling, distorted)
-    return block_gap(side.constraints, n, gradient, labels[lo:hi], missing[n], target[lo:hi])
+    order, before = side.constraints.order[lo:hi], side.constraints.before[lo:hi]
+    return block_gap(
+        gradient, labels[lo:hi], missing[n],
+        order, before, side.constraints.exactly_one, side.constraints.absent, target[lo:hi],
+    )  # fmt: skip

@@ -226,4 +226,7 @@ def blend(offsets: Ints, step_size: float, at: Iterate, earlier: Iterate) -> Non
             at.weights[n, q] *= step_size
         for e in range(earlier.counts[n]):
             weight = (1.0 - step_size) * earlier.weights[n, e]
-            reweigh(at, n, lo, hi, 1.0, -1, earlier.vertices[lo:hi, e].copy(), weight)
+            vertex = earlier.vertices[lo:hi, e].copy()
+            at.counts[n] = reweigh(
+                at.vertices[lo:hi], at.weights[n], at.counts[n], 1.0, -1, vertex, weight
+            )
