@@ -92,7 +92,7 @@ def test_the_network_runs_once_on_a_frame_for_detector_and_features(
 
     monkeypatch.setattr(onnxruntime.InferenceSession, "run", counted)
     shared, log = observe(span, detector, Lite0(), ObserveSettings())
-    assert len(log.times) == 4, "two a second"
+    assert len(log.times) == 5, "five in two seconds"
     assert sum(map(len, log.found)) > 0
     assert len(runs) == runs_per_frame * len(log.times)
 
@@ -129,11 +129,11 @@ def test_long_clips_are_processed_in_parts(observed, monkeypatch):
 
     monkeypatch.setattr(_ClipPass, "_close", counted)
     whole, _ = observed()
-    assert max(kept) == 12, "2 a second, for six seconds"
+    assert max(kept) == 15, "2.5 a second, for six seconds"
     kept.clear()
     monkeypatch.setattr("objectstates.ingest.time_scale.TRACKLETS_PER_TRACK", 2)
     parts, _ = observed()
-    assert max(kept) <= 2 * (2.0 + 1.0)
+    assert max(kept) <= 2.5 * (2.0 + 0.8)
     for name in ("motion_time", "frame_time", "frame"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     np.testing.assert_allclose(parts.motion, whole.motion, atol=0.05)
@@ -152,11 +152,11 @@ def test_lengths_and_rates_follow_the_scale(observed, monkeypatch):
 
     monkeypatch.setattr(Lite0, "maps", counted)
     usual, _ = observed()
-    assert sum(frames) == 12, "two in a tracklet"
+    assert sum(frames) == 15, "five in two tracklets"
     frames.clear()
     fine, _ = observed(ObserveSettings(TimeScale(0.5, 0.2)))
-    assert sum(frames) == 24, "two in a tracklet"
-    assert (len(usual.frame), len(fine.frame)) == (12, 24)
+    assert sum(frames) == 30, "five in two tracklets"
+    assert (len(usual.frame), len(fine.frame)) == (15, 30)
     for seen, length in ((usual, 1.0), (fine, 0.5)):
         assert np.median(np.diff(seen.tracklet_span)) == pytest.approx(length, abs=0.1)
 
@@ -180,7 +180,7 @@ def test_only_the_span_of_a_clip_is_observed(observed, clip):
     assert seen.span.tolist() == pytest.approx([2.0, 4.0])
     assert seen.tracklet_span.min() >= 2.0
     assert seen.tracklet_span.max() <= 4.0 + 1e-6
-    assert [seen.frame_time.read()[k, 0] for k in (0, -1)] == pytest.approx([2.0, 3.5])
+    assert [seen.frame_time.read()[k, 0] for k in (0, -1)] == pytest.approx([2.0, 3.6])
 
 
 def test_every_frame_is_counted(observed):

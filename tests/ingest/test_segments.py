@@ -32,7 +32,7 @@ from tests.ingest.test_pipeline import BOX, FPS, files, scene
 from tests.video.videos import write_images, write_video
 
 SECONDS = 7.0  # of the video
-BORDERS = (2.0, 4.0, 6.0)  # of segments of 2 s: at every second sampled frame, 0.4 s apart
+BORDERS = (2.24, 4.16, 6.08)  # of segments of 2 s: at every second sampled frame, 0.32 s apart
 SHORT: dict[str, Any] = {"tracklet_seconds": 0.4, "chunk_seconds": 0.16}
 
 
@@ -177,8 +177,8 @@ def test_tracklets_are_on_both_sides_of_a_border_and_not_across(folder, whole):
     times = np.split(rows.boxes[:, 0], rows.box_offsets[1:-1])
     for border in BORDERS:
         assert not any(own[0] < border < own[-1] for own in times)
-        assert any(border - 0.25 < own[-1] < border for own in times)  # two frames
-        assert any(border <= own[0] < border + 0.15 for own in times)
+        assert any(border - 0.15 < own[-1] < border for own in times)
+        assert any(border < own[0] < border + 0.15 for own in times)
     covered = [(c.tracklets.end - c.tracklets.start).sum() for c in (corpus, whole)]
     assert covered[0] > 0.9 * covered[1]
 

@@ -55,13 +55,13 @@ def test_the_papers_scale_is_what_it_was():
     assert TimeScale() == USUAL
     assert (USUAL.window_seconds, USUAL.shortest_track, USUAL.longest_track) == (1.2, 0.4, 10.0)
     assert USUAL.detect_fps(PAPER_SAMPLES) == 5.0
-    assert (USUAL.detect_fps(), USUAL.flow_fps, USUAL.track_fps) == (2, 5, 10)
+    assert (USUAL.detect_fps(), USUAL.flow_fps, USUAL.track_fps) == (2.5, 6.25, 12.5)
 
 
 @given(st.floats(0.01, 60), st.floats(0.01, 60))
 def test_the_parts_of_a_scale_fit_each_other(tracklet, chunk):
     scale = TimeScale(tracklet, chunk)
-    assert 2 <= scale.detect_fps() <= scale.flow_fps <= scale.track_fps <= MOST_FPS
+    assert 2.5 <= scale.detect_fps() <= scale.flow_fps <= scale.track_fps <= MOST_FPS
     assert scale.shortest_track <= tracklet < scale.longest_track
     assert scale.window_seconds == pytest.approx(3 * chunk, abs=1e-6)
     for samples in (SAMPLES, PAPER_SAMPLES):

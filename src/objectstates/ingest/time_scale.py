@@ -22,9 +22,9 @@ from objectstates.video.reader import probe
 Seconds = float | Literal["auto"]
 
 MOST_FPS = 25.0  # frames read per second at most, the paper's
-SAMPLES = 2.0  # frames of a tracklet on which the detector and the backbone run, on average
+SAMPLES = 2.5  # frames of a tracklet on which the detector and the backbone run, on average
 PAPER_SAMPLES = 5.0  # the same with the paper's settings; the paper takes all
-LEAST_DETECT_FPS = 2.0  # the tracker extends a track by 0.5 s and bridges gaps of 2 s, no more
+LEAST_DETECT_FPS = 2.5  # the tracker extends a track by 0.5 s and bridges gaps of 2 s, no more
 TRACKED = 5.0  # frames that are tracked for each of these: longer steps are harder to match
 FLOWS = 2.5  # steps of optical flow for each of these
 CHUNKS_PER_WINDOW = 3  # the paper's 30 of 10 frames

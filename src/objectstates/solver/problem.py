@@ -496,7 +496,6 @@ def _side_gap(
         return 0.0
     gradient = block_gradient(side, labels, factor_sums, n, coupling, distorted)
     order, before = side.constraints.order[lo:hi], side.constraints.before[lo:hi]
-    return block_gap(
-        gradient, labels[lo:hi], missing[n],
-        order, before, side.constraints.exactly_one, side.constraints.absent, target[lo:hi],
-    )  # fmt: skip
+    exactly_one, absent = side.constraints.exactly_one, side.constraints.absent
+    at, lacks, out = labels[lo:hi], missing[n], target[lo:hi]
+    return block_gap(gradient, at, lacks, order, before, exactly_one, absent, out)
