@@ -123,16 +123,18 @@ class Verdict:
 
     def __init__(self, corpus: Any) -> None:
         from objectstates.discovery.estimator import JointDiscovery
+        from objectstates.discovery.fit_steps import discover, pose_clips
         from objectstates.discovery.in_memory import KeptFactors
         from objectstates.discovery.solver_runs import Stopper, Stopwatch
 
         self.corpus, self.model, self.factors = corpus, JointDiscovery(), KeptFactors()
-        discover = self.model._discover  # noqa: SLF001
-        pose = self.model._pose_in_memory(corpus, kept=self.factors)  # noqa: SLF001
-        self.found = discover(corpus, pose, Stopper(None), Stopwatch(), {})
+        pose = pose_clips(self.model, corpus, kept=self.factors)
+        self.found = discover(self.model, corpus, pose, Stopper(None), Stopwatch(), {})
 
     def run(self) -> None:
-        self.model._judged(self.corpus, self.found, {}, self.factors)  # noqa: SLF001
+        from objectstates.discovery.fit_steps import with_verdict
+
+        with_verdict(self.model, self.corpus, self.found, {}, self.factors)
 
     def facts(self) -> dict[str, Any]:
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from objectstates import JointDiscovery, evaluate
 from objectstates.base.errors import ObjectStatesError
 from objectstates.discovery.constraints import Formulation
 from objectstates.discovery.evidence import Evidence, gather
+from objectstates.discovery.fit_steps import discover_parts
 from objectstates.discovery.prediction import predict
 from objectstates.discovery.verdict import (
     ACTION,
@@ -66,7 +68,7 @@ def outcome(judged: Judged) -> Outcome | None:
     (evidence,) = gather(
         corpus,
         found,
-        model.discover_parts,
+        partial(discover_parts, model),
         lambda learned, part: predict(learned, part, Formulation("joint", "at_least_one", 0.0)),
     )
     action, states = scores.actions.copy(), scores.precisions.copy()

@@ -7,8 +7,14 @@ import pytest
 
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.discovery import estimator, parts
+from objectstates.discovery import fit_steps, parts
 from objectstates.discovery.estimator import JointDiscovery
+from objectstates.discovery.fit_steps import (
+    discover_parts,
+    formulation,
+    pose_clips,
+    with_verdict,
+)
 from objectstates.discovery.in_memory import KeptFactors, Weights
 from objectstates.discovery.parts import costs_of, removed_columns
 from objectstates.discovery.replication import without_change
@@ -35,7 +41,7 @@ def with_profiles(corpus):
 def test_a_part_of_all_clips_is_fitted_as_they_are(corpus):
     """Fewer passes find the same clear answers."""
     model = JointDiscovery(verdict=False)
-    (part, _), whole = model.discover_parts(corpus, PARTS), model.fit(corpus).result_
+    (part, _), whole = discover_parts(model, corpus, PARTS), model.fit(corpus).result_
     assert (np.abs(part.action_time - whole.action_time) < 1).mean() > 0.9
     assert (part.state == whole.state).mean() > 0.8
 
@@ -43,11 +49,11 @@ def test_a_part_of_all_clips_is_fitted_as_they_are(corpus):
 def test_a_part_is_fitted_as_if_it_were_alone(corpus, monkeypatch):
     """With as many passes, and the ridges of all clips, the answers are the same."""
     for name, value in (("PART_SCHEDULE", WHOLE), ("PART_TOLERANCE", 1)):
-        monkeypatch.setattr(estimator, name, value)
+        monkeypatch.setattr(fit_steps, name, value)
     for name in ("SWEEPS", "ROUND_EVERY"):
         monkeypatch.setattr(parts, name, 1)
     model = JointDiscovery(verdict=False)
-    _, part = model.discover_parts(corpus, PARTS)
+    _, part = discover_parts(model, corpus, PARTS)
     clips = corpus.select(PARTS[1])
     larger = len(corpus.chunks.start) / len(clips.chunks.start)  # as of the tracklets
     mu, lam = larger * model.mu, larger * model.lam
@@ -62,12 +68,12 @@ def test_a_part_is_fitted_as_if_it_were_alone(corpus, monkeypatch):
 
 @pytest.mark.parametrize("target", ["state", "action"])
 def test_a_side_that_is_not_sought_has_no_classifier(corpus, target):
-    results = list(JointDiscovery(target=target).discover_parts(corpus, PARTS))
+    results = list(discover_parts(JointDiscovery(target=target), corpus, PARTS))
     assert [set(result.classifiers) for result in results] == [{target}] * 2
 
 
 def test_reduced_features_are_reduced_for_each_part(corpus):
-    results = list(JointDiscovery(reduce=10).discover_parts(corpus, PARTS))
+    results = list(discover_parts(JointDiscovery(reduce=10), corpus, PARTS))
     assert [len(result.clips) for result in results] == [12, 9]
 
 
@@ -78,10 +84,9 @@ def test_factors_of_the_fit_are_used_without_the_columns_of_the_profile(corpus):
     removed = removed_columns(made, bare)
     assert removed is not None
     assert removed.shape == (len(made.chunks.start), 2)
-    pose = model._pose_in_memory(made, kept=kept)
-    formulation = model._formulation
+    pose = pose_clips(model, made, kept=kept)
     sizes = len(made.chunks.start), len(made.tracklets.start)
-    with pose(*formulation.constraints(made, *sizes), WEIGHTS) as posed:
+    with pose(*formulation(model).constraints(made, *sizes), WEIGHTS) as posed:
         posed.problem.start(0)
     shared = costs_of(bare, "joint", WEIGHTS, kept, removed)
     fresh = costs_of(bare, "joint", WEIGHTS)
@@ -95,7 +100,7 @@ def test_factors_of_the_fit_are_used_without_the_columns_of_the_profile(corpus):
 def test_the_verdict_does_not_depend_on_whether_factors_are_shared(corpus):
     model = JointDiscovery(seed=1)
     found = model.fit(corpus).result_
-    again = model._judged(corpus, found, {})
+    again = with_verdict(model, corpus, found, {})
     assert found.confidences is not None
     assert again.confidences is not None
     np.testing.assert_allclose(found.confidences, again.confidences, atol=1e-6)

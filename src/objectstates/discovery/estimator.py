@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-import numpy as np
-
-from objectstates.base.choices import (
-    ConstraintName,
-    Labelling,
-    OnInfeasible,
-    Reject,
-    Solver,
-    Target,
-    TimeUnit,
-    paper_fit,
-)
+from objectstates.base.choices import paper_fit
 from objectstates.base.errors import (
     CorrectionError,
     InfeasibleClipError,
@@ -27,28 +15,26 @@ from objectstates.base.errors import (
     SettingError,
 )
 from objectstates.base.estimator_api import Estimator, not_fitted_error
-from objectstates.base.torch_utils import within_memory
-from objectstates.data.corpus import Array, Corpus
-from objectstates.data.corrections import Correction, read_corrections
+from objectstates.data.corpus import Corpus
 from objectstates.data.label_names import LabelNames
-from objectstates.data.result import Classifier, Result, SkippedClip
+from objectstates.data.result import Result
 from objectstates.discovery import how_many, result_assembly
 from objectstates.discovery.chain_change import for_chain
-from objectstates.discovery.constraints import Formulation
-from objectstates.discovery.corrections import Applied, Bounds, apply_corrections
-from objectstates.discovery.in_memory import (
-    KeptFactors,
-    Pose,
-    Weights,
-    check_features,
-    pose_in_memory,
+from objectstates.discovery.corrections import Bounds
+from objectstates.discovery.fit_steps import (
+    Corrections,
+    constrain,
+    correction_rows,
+    discover,
+    discover_prepared,
+    formulation,
+    pose_clips,
+    prepare,
+    with_corrections,
+    with_fit_summary,
+    with_verdict,
 )
-from objectstates.discovery.labelling import (
-    NO_BOUNDS,
-    detection_scale,
-    label_by_rounding,
-    label_held_out,
-)
+from objectstates.discovery.in_memory import KeptFactors
 from objectstates.discovery.occurrences import MINIMUM, occurrences
 from objectstates.discovery.out_of_core import (
     FeaturesOnDisk,
@@ -58,45 +44,21 @@ from objectstates.discovery.out_of_core import (
     stored_features,
     with_stored_features,
 )
-from objectstates.discovery.outlier_clips import discover_without_outliers
-from objectstates.discovery.parts import (
-    PART_SCHEDULE,
-    PART_TOLERANCE,
-    Parts,
-    costs_of,
-    removed_columns,
-)
 from objectstates.discovery.prediction import check_lengths, check_sizes, predict
 from objectstates.discovery.progress import apply_model, with_progress
 from objectstates.discovery.replication import SAMPLE
-from objectstates.discovery.settings import check_in_memory, check_out_of_core, check_settings
-from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
-from objectstates.discovery.verdict import judge, judge_by_sample
-from objectstates.solver.frank_wolfe import FULL_STARTS, WHOLE
-
-Corrections = str | Path | Iterable[Correction]
-"""Rows, or a CSV file of them."""
-
-WARM_TOLERANCE = 5.0
-"""Times ``tol``, for a fit that starts at the solution of a similar problem: its labels agree with
-those of a whole fit as well as they do at ``tol``, after a third of the passes."""
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A corpus under corrections, ready to be fitted.
-
-    kept : the clips that take part; ``skipped`` are the others, with reasons.
-    """
-
-    applied: Applied
-    kept: Corpus
-    skipped: tuple[SkippedClip, ...]
-    names: LabelNames | None
+from objectstates.discovery.settings import (
+    Settings,
+    check_in_memory,
+    check_out_of_core,
+    check_settings,
+)
+from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch
+from objectstates.discovery.verdict import judge_by_sample
 
 
 @dataclass(eq=False, repr=False)
-class JointDiscovery(Estimator):
+class JointDiscovery(Settings, Estimator):
     """Discover two object states and the action between them, in all clips of a corpus at once;
     or a chain of more states and the actions between them.
 
@@ -163,29 +125,6 @@ class JointDiscovery(Estimator):
     (2,)
     """
 
-    nu: float = 3.0
-    mu: float = 1e-4
-    lam: float = 1e-2
-    detection_weight: float = 0.0
-    time_unit: TimeUnit = "clip"
-    labelling: Labelling = "held_out"
-    reject: Reject = "none"
-    constraint: ConstraintName = "at_least_one"
-    target: Target = "joint"
-    changes: int | Literal["auto"] = 1
-    optional: tuple[int, ...] = ()
-    price: float = 0.35
-    pattern: str | None = None
-    solver: Solver = "block"
-    tol: float = 0.01
-    max_passes: int = 500
-    restarts: int = 1
-    seed: int = 0
-    reduce: int | None = None
-    verdict: bool = True
-    on_infeasible: OnInfeasible = "skip"
-    device: str = "cpu"
-
     @classmethod
     def paper(cls, **settings: Any) -> JointDiscovery:
         """The paper's settings, except those given; with ``nu=0.5`` those of its code.
@@ -218,65 +157,21 @@ class JointDiscovery(Estimator):
         if self.changes == "auto":
             return self._adopt(*self._how_many(corpus, callback, corrections), names)
         clock, stopper = Stopwatch(), Stopper(callback)
-        prepared = self._prepare(corpus, corrections, names)
+        prepared = prepare(self, corpus, corrections, names)
         kept, bounds = prepared.kept, prepared.applied.bounds
         factors = KeptFactors(most=1) if self.verdict else None
 
-        def discover(clips: Corpus) -> Result:
-            pose = self._pose_in_memory(clips, kept=factors)
-            return self._discover(clips, pose, stopper, clock, bounds)
+        def discover_in(clips: Corpus) -> Result:
+            pose = pose_clips(self, clips, kept=factors)
+            return discover(self, clips, pose, stopper, clock, bounds)
 
-        found = self._found(prepared, discover)
+        found = discover_prepared(self, prepared, discover_in)
         if self.verdict and not stopper.stopped:
-            found = self._judged(kept, found, bounds, factors)
+            found = with_verdict(self, kept, found, bounds, factors)
             clock.lap("verdict")
             found = with_progress(found, kept.select, seed=int(self.seed))
             clock.lap("progress")
-        sizes = result_assembly.sizes(corpus)
-        return self._finish(found, corpus, kept, prepared.skipped, sizes, clock)
-
-    def _prepare(
-        self, corpus: Corpus, corrections: Corrections, names: LabelNames | None
-    ) -> Prepared:
-        """Check the features, apply the corrections and leave out clips without a labelling."""
-        if self.target != "action":
-            check_features("the corpus", "state", *corpus.tracklets.features.shape)
-        if self.target != "state":
-            check_features("the corpus", "action", *corpus.chunks.features.shape)
-        return self._constrained(corpus, corrections, names)
-
-    def _constrained(
-        self, corpus: Corpus, corrections: Corrections, names: LabelNames | None
-    ) -> Prepared:
-        """Apply the corrections and leave out clips without a labelling."""
-        changes = int(self.changes)
-        if names is not None and len(names.actions) != changes:
-            raise SettingError(
-                f"`names` are those of {len(names.actions)} actions, but `changes` is {changes}"
-            )
-        clips = for_chain(corpus.for_changes(changes))
-        applied = apply_corrections(clips, _rows(corrections), names)
-        skipped, kept = self._formulation.leave_out_infeasible(
-            applied.corpus, self.on_infeasible, applied.places
-        )
-        return Prepared(applied, kept, (*applied.left_out, *skipped), names)
-
-    def _found(self, prepared: Prepared, discover: Callable[[Corpus], Result]) -> Result:
-        """The result of ``discover``, without outlier clips if they are to be rejected."""
-        if self.reject == "auto":
-            found = discover_without_outliers(
-                prepared.kept,
-                discover,
-                lambda learned, clips: self._labelled(learned, clips, prepared.applied.bounds),
-                seed=int(self.seed),
-            )
-        else:
-            found = discover(prepared.kept)
-        return _with_corrections(found, prepared.applied, prepared.names)
-
-    def _labelled(self, learned: Result, clips: Corpus, bounds: Bounds) -> Result:
-        """``clips``, labelled with the classifiers of a result."""
-        return predict(learned, clips, self._formulation, bounds)
+        return self._with_result(with_fit_summary(found, corpus, prepared, clock))
 
     def fit_folder(
         self,
@@ -313,28 +208,26 @@ class JointDiscovery(Estimator):
         corpus = Corpus.load(path, features=False)
         if self.changes == "auto":
             clips = self._sample(path, corpus)
-            told = tuple(row for row in _rows(corrections) if row.clip in clips.clip_ids)
-            chosen, expected = self._how_many(clips, callback, told)
+            rows = tuple(row for row in correction_rows(corrections) if row.clip in clips.clip_ids)
+            chosen, expected = self._how_many(clips, callback, rows)
             means = {"scratch": scratch, "ray_address": ray_address, "corrections": corrections}
             chosen.fit_folder(path, callback, shards=shards, processes=processes, **means)  # type: ignore[arg-type]
             return self._adopt(chosen, expected, names)
-        prepared = self._constrained(corpus, corrections, names)
-        applied, kept, skipped = prepared.applied, prepared.kept, prepared.skipped
+        prepared = constrain(self, corpus, corrections, names)
+        kept, bounds = prepared.kept, prepared.applied.bounds
         stored = stored_features(Path(path), corpus, kept, target=self.target)
         workers = Workers(shards, int(processes), ray_address, scratch, self.device)
         pose = pose_out_of_core(
             stored,
             workers,
             solver=self.solver,
-            reduce=self._reduce,
-            classes=self._formulation.classes(kept.n_states),
+            reduce=None if self.reduce is None else int(self.reduce),
+            classes=formulation(self).classes(kept.n_states),
         )
-        found = self._discover(kept, pose, stopper, clock, applied.bounds)
-        found = _with_corrections(found, applied, names)
+        found = with_corrections(discover(self, kept, pose, stopper, clock, bounds), prepared)
         if self.verdict and not stopper.stopped:
-            found = self._judged_by_sample(kept, stored, found, applied.bounds, clock)
-        sizes = {**result_assembly.sizes(corpus), **stored.shapes}
-        return self._finish(found, corpus, kept, skipped, sizes, clock)
+            found = self._judged_by_sample(kept, stored, found, bounds, clock)
+        return self._with_result(with_fit_summary(found, corpus, prepared, clock, stored.shapes))
 
     def _judged_by_sample(
         self, kept: Corpus, stored: FeaturesOnDisk, found: Result, bounds: Bounds, clock: Stopwatch
@@ -342,7 +235,7 @@ class JointDiscovery(Estimator):
         """``found``, the result on ``kept``, with verdict and progress by a sample of the clips."""
         sample = random_clips(len(kept), SAMPLE, seed=int(self.seed))
         clips = with_stored_features(kept, stored, sample)
-        judged = self._judged(clips, found.select(sample), bounds)
+        judged = with_verdict(self, clips, found.select(sample), bounds)
         found = judge_by_sample(found, sample, judged)
         clock.lap("verdict")
         read = partial(with_stored_features, kept, stored)
@@ -364,151 +257,15 @@ class JointDiscovery(Estimator):
         fitted: dict[how_many.Chain, JointDiscovery] = {}
         expected: dict[how_many.Chain, float] = {}
         for chain in how_many.TRIED:
-            changes = {"changes": chain[0], "pattern": chain[1], "verdict": True}
-            tried = JointDiscovery(**{**self.get_params(), **changes})
+            tried = replace(self, changes=chain[0], pattern=chain[1], verdict=True)
             try:
                 fitted[chain] = tried.fit(corpus, callback, corrections=corrections)
             except (InfeasibleClipError, CorrectionError):
                 if chain[0] == 1:
                     raise
-                break  # fewer tracklets than states, or told of fewer changes
+                break  # fewer tracklets than states, or corrections of fewer changes
             expected[chain] = how_many.weakest_action(fitted[chain].result_)
         return fitted[how_many.choose(expected)], expected
-
-    def _discover(
-        self,
-        corpus: Corpus,
-        pose: Pose,
-        stopper: Stopper,
-        clock: Stopwatch,
-        bounds: Bounds,
-        *,
-        warm: bool = False,
-        quick: bool = False,
-    ) -> Result:
-        """The result on clips that all admit a labelling, wherever their rows are.
-
-        warm : ``pose`` begins at the solution of a similar problem.
-        quick : fewer passes, for classifiers that need not be as good.
-        """
-        clock.lap("other")
-        sizes = len(corpus.chunks.start), len(corpus.tracklets.start)
-        nu = float(self.nu) / self._seconds_per_unit(corpus)
-        held_out = self.labelling == "held_out" and len(corpus) > 1  # a single clip has no others
-        formulation, weights = self._formulation, Weights(nu, float(self.mu), float(self.lam))
-        sides = formulation.constraints(corpus, *sizes, required=held_out)
-        with within_memory(self.device), pose(*sides, weights) as posed:
-            clock.lap("factorise")
-            run = best_run(
-                posed,
-                seed=int(self.seed),
-                restarts=1 if warm else self.restarts,
-                stopper=stopper,
-                **self._solver_settings(warm, quick),
-            )
-            clock.lap("solve")
-            if held_out:
-                labels = run.rounding.action, run.rounding.state
-                _, state = formulation.constraints(corpus, *sizes)
-                found, classifiers = label_held_out(
-                    corpus, state, *labels, posed.problem.learn, bounds, formulation.steps
-                )
-            else:
-                found, classifiers = label_by_rounding(corpus, run.rounding, bounds)
-            _check_finite(classifiers)  # type: ignore[arg-type]
-            terms = posed.problem.integer_terms(found.action, found.state)
-        clock.lap("label")
-        summary = {
-            "seed": int(self.seed),
-            **result_assembly.run_summary(run, terms),
-            "learned_from": len(corpus),
-            "coupling_per_second": nu,
-            "detection_scale": detection_scale(corpus),
-            "labelled": "held_out" if held_out else "paper",
-        }
-        if self.reduce is not None:
-            summary["reduced"] = result_assembly.reduction_summary(posed.reductions, found)
-        return Result(
-            **result_assembly.columns(corpus, found),
-            classifiers=classifiers,  # type: ignore[arg-type]
-            settings=self._settings(),
-            summary=summary,
-        )
-
-    def _solver_settings(self, warm: bool, quick: bool) -> dict[str, Any]:
-        """Of ``minimise``, as in `_discover`."""
-        return {
-            "solver": self.solver,
-            "tol": self.tol * (WARM_TOLERANCE if warm else PART_TOLERANCE if quick else 1),
-            "max_passes": self.max_passes,
-            "warm": warm,
-            "schedule": PART_SCHEDULE if quick else WHOLE,
-        }
-
-    def _judged(
-        self,
-        corpus: Corpus,
-        found: Result,
-        bounds: Bounds,
-        factors: KeptFactors | None = None,
-        callback: Callback | None = None,
-    ) -> Result:
-        """``found``, the result on ``corpus``, with its verdict.
-
-        factors : those of the fit, if they are at hand.
-        """
-
-        def discover(clips: Corpus, parts: Sequence[Array]) -> Iterator[Result]:
-            removed = removed_columns(corpus, clips)
-            yield from self.discover_parts(clips, parts, bounds, factors, removed, callback)
-
-        def label(learned: Result, clips: Corpus) -> Result:
-            return self._labelled(learned, clips, bounds)
-
-        return judge(corpus, found, discover, label, seed=int(self.seed))
-
-    def discover_parts(
-        self,
-        corpus: Corpus,
-        parts: Sequence[Array],
-        bounds: Bounds = NO_BOUNDS,
-        factors: KeptFactors | None = None,
-        removed: Array | None = None,
-        callback: Callback | None = None,
-    ) -> Iterator[Result]:
-        """Results on parts of the clips, for the verdict.
-
-        One restart and few passes tell enough. The parts share the factored features of all clips,
-        those of ``factors`` if it has them; ``removed`` as in `costs_of`.
-        """
-        once = JointDiscovery(**{**self.get_params(), "restarts": 1, "device": "cpu"})
-        shared = None
-        if self.reduce is None:  # else the directions of each part are its own
-            weights = Weights(float(self.nu), float(self.mu), float(self.lam))
-            classes = self._formulation.classes(corpus.n_states)
-            starts = FULL_STARTS if self.solver == "full" else 1
-            costs = costs_of(corpus, self.target, weights, factors, removed)
-            shared = Parts(corpus, costs, classes=classes, starts=starts)
-        for part in parts:
-            clips = corpus.select(part) if shared is None else shared.clips(part)
-            pose = once._pose_in_memory(clips) if shared is None else shared.pose(part)
-            stopper, clock = Stopper(callback), Stopwatch()
-            yield once._discover(clips, pose, stopper, clock, bounds, quick=shared is not None)
-
-    def _finish(
-        self,
-        found: Result,
-        corpus: Corpus,
-        kept: Corpus,
-        skipped: tuple[SkippedClip, ...],
-        sizes: dict[str, Any],
-        clock: Stopwatch,
-    ) -> JointDiscovery:
-        """Store the result and the fitted attributes."""
-        summary = {**found.summary, "corpus": sizes, "seconds": clock.seconds}
-        summary |= result_assembly.skipped_at(corpus, kept)
-        self.result_ = replace(found, skipped=skipped, summary=summary)
-        return self._with_attributes()
 
     def _adopt(
         self,
@@ -521,14 +278,13 @@ class JointDiscovery(Estimator):
         number = cast(int, chosen.changes)  # not auto
         facts = {"chosen": how_many.described((number, chosen.pattern)), "expected": tried}
         result = chosen.result_
-        self.result_ = replace(
-            result, summary={**result.summary, "changes": facts}, names=names or result.names
-        )
-        return self._with_attributes()
+        summary = {**result.summary, "changes": facts}
+        return self._with_result(replace(result, summary=summary, names=names or result.names))
 
-    def _with_attributes(self) -> JointDiscovery:
-        """Set the fitted attributes that follow from ``result_``."""
-        for name, value in result_assembly.fitted_attributes(self.result_).items():
+    def _with_result(self, result: Result) -> JointDiscovery:
+        """Set ``result_`` and the fitted attributes that follow from it."""
+        self.result_ = result
+        for name, value in result_assembly.fitted_attributes(result).items():
             setattr(self, name, value)
         return self
 
@@ -537,11 +293,11 @@ class JointDiscovery(Estimator):
         self._check_applies(corpus)
         clock = Stopwatch()
         fitted = JointDiscovery(**self.result_.settings)  # parameters may have been set since
-        formulation = fitted._formulation
-        skipped, kept = formulation.leave_out_infeasible(
+        formed = formulation(fitted)
+        skipped, kept = formed.leave_out_infeasible(
             for_chain(corpus.for_changes(int(fitted.changes))), fitted.on_infeasible
         )
-        found = predict(self.result_, kept, formulation)
+        found = predict(self.result_, kept, formed)
         if self.result_.progress_model is not None:
             found = apply_model(self.result_.progress_model, kept, found)
         clock.lap("predict")
@@ -559,7 +315,7 @@ class JointDiscovery(Estimator):
         self._check_applies(corpus)
         clock = Stopwatch()
         fitted = JointDiscovery(**self.result_.settings)  # parameters may have been set since
-        found = occurrences(self.result_, corpus, fitted._formulation, float(minimum))
+        found = occurrences(self.result_, corpus, formulation(fitted), float(minimum))
         clock.lap("predict")
         summary = {**self._applied_summary(corpus, clock), **found.summary}
         return replace(found, summary={**summary, "occurrence_minimum": float(minimum)})
@@ -602,9 +358,8 @@ class JointDiscovery(Estimator):
         sought = {"state", "action"} if model.target == "joint" else {model.target}
         if set(result.classifiers) != sought:
             raise ResultError(f"{path} lacks a classifier: fit again")
-        model.result_ = result
         try:
-            return model._with_attributes()
+            return model._with_result(result)
         except (KeyError, TypeError, ValueError) as problem:
             raise ResultError(f"{path} lacks {problem} in its header: fit again") from None
 
@@ -623,58 +378,6 @@ class JointDiscovery(Estimator):
         if not self.__sklearn_is_fitted__():
             raise not_fitted_error(self)
 
-    def _settings(self) -> dict[str, Any]:
-        """The parameters in order of declaration, as JSON has them: without NumPy scalars."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values["optional"] = list(map(int, self.optional))
-        return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
-
-    @property
-    def _formulation(self) -> Formulation:
-        return Formulation(
-            self.target,
-            self.constraint,
-            self.detection_weight,
-            tuple(self.optional),
-            float(self.price),
-            self.pattern,
-        )
-
-    def _pose_in_memory(self, clips: Corpus, **kept: Any) -> Pose:
-        """The problem of these clips; ``kept`` as in `pose_in_memory`."""
-        return pose_in_memory(
-            clips,
-            device=self.device,
-            reduce=self._reduce,
-            classes=self._formulation.classes(clips.n_states),
-            starts=FULL_STARTS if self.solver == "full" else 1,
-            **kept,
-        )
-
-    @property
-    def _reduce(self) -> int | None:
-        return None if self.reduce is None else int(self.reduce)
-
-    def _seconds_per_unit(self, corpus: Corpus) -> float:
-        """How many seconds the ``time_unit`` has."""
-        if self.time_unit == "second":
-            return 1.0
-        table = corpus.chunks
-        lengths = table.end[table.offsets[1:] - 1] - table.start[table.offsets[:-1]]
-        return float(lengths.mean())
-
-
-def _rows(corrections: Corrections) -> tuple[Correction, ...]:
-    if isinstance(corrections, str | Path):
-        return read_corrections(corrections)
-    return tuple(corrections)
-
-
-def _with_corrections(found: Result, applied: Applied, names: LabelNames | None) -> Result:
-    """The result with what the user told: corrections and names."""
-    names = names or LabelNames.usual(found.n_actions)
-    return replace(found, corrections=applied.rows, names=names)
-
 
 def _check_type(corpus: Any) -> None:
     if not isinstance(corpus, Corpus):
@@ -682,11 +385,3 @@ def _check_type(corpus: Any) -> None:
             f"a Corpus is needed, not {type(corpus).__name__}: make one of arrays with "
             "Corpus.from_arrays"
         )
-
-
-def _check_finite(classifiers: dict[str, Classifier]) -> None:
-    """Raise if a classifier is unusable."""
-    ridges = {"state": "mu", "action": "lam"}
-    for side, classifier in classifiers.items():
-        if not (np.isfinite(classifier.weights).all() and np.isfinite(classifier.bias).all()):
-            raise SettingError(f"the {side} classifier is not finite: raise `{ridges[side]}`")

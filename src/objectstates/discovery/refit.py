@@ -8,11 +8,9 @@ its labels can differ from those of `fit`: on the corpora tried, in 0 to 14 % of
 are to be shown until `fit` is done.
 """
 
-# ruff: noqa: SLF001  (it takes the steps of JointDiscovery.fit one by one)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,17 @@ from objectstates.data.corpus import Corpus
 from objectstates.data.corrections import Correction
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
-from objectstates.discovery import result_assembly
-from objectstates.discovery.estimator import JointDiscovery, Prepared
+from objectstates.discovery.estimator import JointDiscovery
+from objectstates.discovery.fit_steps import (
+    discover,
+    discover_prepared,
+    label,
+    pose_clips,
+    prepare,
+    with_corrections,
+    with_fit_summary,
+    with_verdict,
+)
 from objectstates.discovery.in_memory import KeptFactors
 from objectstates.discovery.outlier_clips import discover_in
 from objectstates.discovery.progress import with_progress
@@ -47,7 +54,7 @@ class Refitter:
 
     def check(self, corrections: Iterable[Correction], names: LabelNames | None = None) -> None:
         """Raise what a fit with these corrections would, before it is run."""
-        self.model._prepare(self.corpus, corrections, names)
+        prepare(self.model, self.corpus, corrections, names)
 
     def fit(
         self,
@@ -62,14 +69,15 @@ class Refitter:
         """
         model, clock = self.model, Stopwatch()
         stopper = Stopper(_raising(cancelled))
-        prepared = model._prepare(self.corpus, corrections, names)
+        prepared = prepare(model, self.corpus, corrections, names)
         bounds = prepared.applied.bounds
 
-        def discover(clips: Corpus) -> Result:
-            pose = self._pose(clips, warm=False)
-            return model._discover(clips, pose, stopper, clock, bounds)
+        def discover_cold(clips: Corpus) -> Result:
+            pose = pose_clips(model, clips, kept=self._kept, warm=False)
+            return discover(model, clips, pose, stopper, clock, bounds)
 
-        found = self._finished(model._found(prepared, discover), prepared, clock)
+        found = discover_prepared(model, prepared, discover_cold)
+        found = with_fit_summary(found, self.corpus, prepared, clock)
         aside = {clip.clip for clip in found.set_aside}
         self._learned = frozenset(found.clips) - aside if aside else None
         self.seconds = sum(clock.seconds.values())
@@ -78,45 +86,32 @@ class Refitter:
     def update(self, corrections: Iterable[Correction], names: LabelNames | None = None) -> Result:
         """A result in less time, from the last solution; outlier clips remain those of `fit`."""
         model, clock = self.model, Stopwatch()
-        prepared = model._prepare(self.corpus, corrections, names)
+        prepared = prepare(model, self.corpus, corrections, names)
         bounds, kept = prepared.applied.bounds, prepared.kept
 
-        def discover(clips: Corpus) -> Result:
-            pose = self._pose(clips, warm=True)
-            return model._discover(clips, pose, Stopper(None), clock, bounds, warm=True)
+        def discover_warm(clips: Corpus) -> Result:
+            pose = pose_clips(model, clips, kept=self._kept, warm=True)
+            return discover(model, clips, pose, Stopper(None), clock, bounds, warm=True)
 
         if self._learned is None:
-            found = discover(kept)
+            found = discover_warm(kept)
         else:
             learned = [n for n, clip in enumerate(kept.clip_ids) if clip in self._learned]
             found = discover_in(
                 kept,
                 np.array(learned),
-                discover,
-                lambda result, clips: model._labelled(result, clips, bounds),
+                discover_warm,
+                lambda result, clips: label(model, result, clips, bounds),
             )
-        names = names or LabelNames.usual(found.n_actions)
-        found = replace(found, corrections=prepared.applied.rows, names=names)
-        return self._finished(found, prepared, clock)
+        return with_fit_summary(with_corrections(found, prepared), self.corpus, prepared, clock)
 
     def judge(self, found: Result, *, cancelled: Callable[[], bool] = lambda: False) -> Result:
         """``found``, a result of `fit`, with verdict and progress as by ``JointDiscovery.fit``."""
-        prepared = self.model._prepare(self.corpus, found.corrections, found.names)
-        bounds = prepared.applied.bounds
-        judged = self.model._judged(prepared.kept, found, bounds, self._kept, _raising(cancelled))
-        return with_progress(judged, prepared.kept.select, seed=int(self.model.seed))
-
-    def _pose(self, clips: Corpus, *, warm: bool) -> Any:
-        return self.model._pose_in_memory(clips, kept=self._kept, warm=warm)
-
-    def _finished(self, found: Result, prepared: Prepared, clock: Stopwatch) -> Result:
-        summary = {
-            **found.summary,
-            "corpus": result_assembly.sizes(self.corpus),
-            "seconds": clock.seconds,
-            **result_assembly.skipped_at(self.corpus, prepared.kept),
-        }
-        return replace(found, skipped=prepared.skipped, summary=summary)
+        model, stop = self.model, _raising(cancelled)
+        prepared = prepare(model, self.corpus, found.corrections, found.names)
+        kept, bounds = prepared.kept, prepared.applied.bounds
+        judged = with_verdict(model, kept, found, bounds, self._kept, stop)
+        return with_progress(judged, kept.select, seed=int(model.seed))
 
 
 def _raising(cancelled: Callable[[], bool]) -> Callback:

@@ -1,12 +1,15 @@
-"""The settings of a discovery: which values each parameter may have, and which combinations."""
+"""The settings of a discovery, which values each may have, and which combinations."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
 
 from objectstates.base.choices import (
     ConstraintName,
@@ -21,6 +24,40 @@ from objectstates.base.errors import SettingError
 from objectstates.data.clips import MAX_STATES
 
 MOST = 2**32  # of whole numbers: seeds of all libraries are below it
+
+
+@dataclass(eq=False, repr=False)
+class Settings:
+    """The parameters of :class:`~objectstates.JointDiscovery`, which describes them."""
+
+    nu: float = 3.0
+    mu: float = 1e-4
+    lam: float = 1e-2
+    detection_weight: float = 0.0
+    time_unit: TimeUnit = "clip"
+    labelling: Labelling = "held_out"
+    reject: Reject = "none"
+    constraint: ConstraintName = "at_least_one"
+    target: Target = "joint"
+    changes: int | Literal["auto"] = 1
+    optional: tuple[int, ...] = ()
+    price: float = 0.35
+    pattern: str | None = None
+    solver: Solver = "block"
+    tol: float = 0.01
+    max_passes: int = 500
+    restarts: int = 1
+    seed: int = 0
+    reduce: int | None = None
+    verdict: bool = True
+    on_infeasible: OnInfeasible = "skip"
+    device: str = "cpu"
+
+    def as_json(self) -> dict[str, Any]:
+        """The parameters in order of declaration, without NumPy scalars."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["optional"] = list(map(int, self.optional))
+        return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
 
 
 class Rule(NamedTuple):
