@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -27,8 +26,8 @@ from objectstates.data.corpus_tables import (
     as_flags,
     as_labels,
     check_features,
-    offsets_of,
 )
+from objectstates.data.parquet_table import BOX, MAX_GROUP_ROWS, ParquetTable
 
 Corpus = TypeVar("Corpus", bound=CorpusTables)
 
@@ -42,11 +41,9 @@ ARTEFACT = Artefact(
 
 ARRAYS = "arrays.npz"
 _TABLES = ("tracklets.parquet", "chunks.parquet")
-_MAX_GROUP_ROWS = 256  # writers and readers hold a few row groups beside the corpus
 _GROUP_BYTES = 2 << 20  # of features per row group; writing one needs about ten times as much
 _PAGE_BYTES = 1 << 16  # of a data page; the writer buffers several
 _CURVE, _WHERE = pa.list_(pa.float32()), pa.list_(pa.uint8())  # of a `ChangeProfile`
-_BOX = pa.struct([("time", pa.float64())] + [(x, pa.float32()) for x in ("x1", "y1", "x2", "y2")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,7 @@ class FeaturePieces:
 
     def groups(self) -> Iterator[Array]:
         """The rows as float32, one row group at a time; the buffer is reused."""
-        rows = np.clip(_GROUP_BYTES // (4 * max(self.size, 1)), 16, _MAX_GROUP_ROWS)
+        rows = np.clip(_GROUP_BYTES // (4 * max(self.size, 1)), 16, MAX_GROUP_ROWS)
         group = np.empty((int(rows), self.size), np.float32)
         filled = 0
         for piece in self.pieces:
@@ -111,9 +108,9 @@ def write_with_features(
         boxes = pa.StructArray.from_arrays(
             [
                 pa.array(column, field.type)
-                for column, field in zip(tracklets.boxes.T, _BOX, strict=True)
+                for column, field in zip(tracklets.boxes.T, BOX, strict=True)
             ],
-            fields=list(_BOX),
+            fields=list(BOX),
         )
         _write(folder / "tracklets.parquet", corpus, tracklets, of_tracklets, {
             "score": pa.array(tracklets.score),
@@ -143,7 +140,7 @@ def _allowed_columns(allowed: Array) -> dict[str, Any]:
     return {f"allowed_{k + 1}": pa.array(column) for k, column in enumerate(allowed.T)}
 
 
-def _read_allowed(table: _Table, n_columns: int) -> Array:
+def _read_allowed(table: ParquetTable, n_columns: int) -> Array:
     """(n, ``n_columns``), or as many as the table has if there are more."""
     count = n_columns
     while f"allowed_{count + 1}" in table.names:
@@ -242,7 +239,7 @@ def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool
     header, checksums = checked_header(path / ARTEFACT.header, header, CorpusError)
     for name in ("clips.parquet", ARRAYS):
         check_file(path / name, checksums.get(name), CorpusError)
-    with _Table(path / "clips.parquet") as clips:
+    with ParquetTable(path / "clips.parquet") as clips:
         ids = clips.required("clip").to_pylist()
         videos, starts, ends = (clips.optional(name) for name in ("video", "start", "end"))
         changes = _read_changes(clips, ids)
@@ -252,12 +249,12 @@ def _read(path: Path, header: dict[str, Any], kind: type[Corpus], features: bool
         for n, start in zip(numbers, begun, strict=True)
     )
     spans = [None if s is None or e is None else (s, e) for s, e in zip(starts, ends, strict=True)]
-    with _Table(path / "tracklets.parquet", checksums) as table:
+    with ParquetTable(path / "tracklets.parquet", checksums) as table:
         tracklets = _read_tracklets(table, ids, features and _has_features(header, "tracklets"))
     if header["format_version"] == 1:  # in which 3 was ambiguous, not a state
         ambiguous = tracklets.label == 3
         tracklets.label[ambiguous] = TrackletLabel.AMBIGUOUS
-    with _Table(path / "chunks.parquet", checksums) as table:
+    with ParquetTable(path / "chunks.parquet", checksums) as table:
         chunks = _read_chunks(table, ids, features and _has_features(header, "chunks"))
     info, arrays = header.get("info") or {}, _read_arrays(path / ARRAYS)
     if not isinstance(info, dict):
@@ -279,7 +276,7 @@ class StoredFeatures:
         header = ARTEFACT.read_header(path)
         checksums = checked_header(path / ARTEFACT.header, header, CorpusError)[1]
         self._checksums = TableChecksums(self._path, checksums.get(self._path.name))
-        with _Table(self._path) as table:
+        with ParquetTable(self._path) as table:
             size, n_rows, self._groups = table.feature_size(), table.n_rows, table.group_offsets()
         self._rows = rows
         self.shape = (n_rows if rows is None else len(rows), size)
@@ -290,7 +287,7 @@ class StoredFeatures:
             return np.empty((0, self.shape[1]), np.float32)
         wanted = np.arange(lo, hi) if self._rows is None else self._rows[lo:hi]
         first, last = np.searchsorted(self._groups, wanted[[0, -1]], side="right") - 1
-        with _Table(self._path) as table:
+        with ParquetTable(self._path) as table:
             self._checksums.check_features(table.metadata, range(first, last + 1))
             found = table.feature_groups(range(first, last + 1), self.shape[1])
         rows: Array = found[wanted - self._groups[first]]
@@ -303,7 +300,7 @@ class StoredFeatures:
         return rows
 
 
-def _read_changes(clips: _Table, ids: list[str]) -> tuple[ChangeProfile | None, ...]:
+def _read_changes(clips: ParquetTable, ids: list[str]) -> tuple[ChangeProfile | None, ...]:
     names = ("change_start", "change_step", "change_where_width")
     starts, steps, widths = (clips.optional(name) for name in names)
     curves, pictures = clips.lists("change", _CURVE), clips.lists("change_where", _WHERE)
@@ -339,7 +336,7 @@ def _read_arrays(path: Path) -> dict[str, Array]:
         raise CorpusError(f"{path} cannot be read ({problem}): make the corpus again") from problem
 
 
-def _read_tracklets(table: _Table, ids: list[str], features: bool) -> Tracklets:
+def _read_tracklets(table: ParquetTable, ids: list[str], features: bool) -> Tracklets:
     boxes, box_offsets = table.boxes()
     return Tracklets(
         **_common_columns(table, ids, "tracklets", features),
@@ -350,13 +347,15 @@ def _read_tracklets(table: _Table, ids: list[str], features: bool) -> Tracklets:
     )
 
 
-def _read_chunks(table: _Table, ids: list[str], features: bool) -> Chunks:
+def _read_chunks(table: ParquetTable, ids: list[str], features: bool) -> Chunks:
     return Chunks(
         **_common_columns(table, ids, "chunks", features), allowed=_read_allowed(table, 1)
     )
 
 
-def _common_columns(table: _Table, ids: list[str], name: str, features: bool) -> dict[str, Array]:
+def _common_columns(
+    table: ParquetTable, ids: list[str], name: str, features: bool
+) -> dict[str, Array]:
     """The columns that both tables have."""
     n = table.n_rows
     start, end = table.numbers("start"), table.numbers("end")
@@ -375,171 +374,3 @@ def _has_features(header: dict[str, Any], kind: str) -> bool:
     """Whether rows were written with features; if not, the header gives their size as 0."""
     facts = header.get(kind)
     return not isinstance(facts, dict) or facts.get("feature_size") != 0
-
-
-class _Table:
-    """One Parquet file of a corpus; errors name the file.
-
-    checksums : of tables by name; the features are verified when they are read.
-    """
-
-    def __init__(self, path: Path, checksums: Mapping[str, Any] = MappingProxyType({})) -> None:
-        self.path = path
-        self._checksums = TableChecksums(path, checksums.get(path.name))
-        try:
-            self._checksums.check_footer()
-            self._file = pq.ParquetFile(path, memory_map=True)
-        except FileNotFoundError:
-            raise CorpusError(f"{path} is missing: make the corpus again") from None
-        except (OSError, pa.ArrowException) as problem:
-            raise CorpusError(f"{path} cannot be read as Parquet: {problem}") from problem
-        self._checksums.check_rest(self.metadata)
-
-    def __enter__(self) -> _Table:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    @property
-    def metadata(self) -> Any:
-        return self._file.metadata
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.metadata.num_rows)
-
-    @property
-    def names(self) -> list[str]:
-        """Of its columns."""
-        return list(self._file.schema_arrow.names)
-
-    def column(self, name: str) -> Any:
-        """A column, or None if the table does not have it."""
-        if name not in self._file.schema_arrow.names:
-            return None
-        try:
-            return self._file.read([name]).column(name)
-        except (OSError, pa.ArrowException) as problem:
-            raise CorpusError(f"{self.path}: column {name} cannot be read: {problem}") from problem
-
-    def _require(self, name: str) -> None:
-        if name not in self._file.schema_arrow.names:
-            raise CorpusError(f"{self.path} has no column {name!r}, which every corpus needs")
-
-    def required(self, name: str) -> Any:
-        self._require(name)
-        return self.column(name)
-
-    def optional(self, name: str) -> list[Any]:
-        column = self.column(name)
-        return [None] * self.n_rows if column is None else list(column.to_pylist())
-
-    def numbers(
-        self, name: str, default: Array | None = None, missing: float | None = None
-    ) -> Array:
-        """A column as float64; nulls and NaN become ``missing``, or raise if that is None."""
-        column = self.required(name) if default is None else self.column(name)
-        if column is None:
-            return np.asarray(default)
-        try:
-            values = column.cast(pa.float64())
-        except pa.ArrowException as problem:
-            raise CorpusError(f"{self.path}: column {name} must be numbers") from problem
-        if missing is not None:
-            values = values.fill_null(missing)
-        elif values.null_count:
-            raise CorpusError(f"{self.path}: column {name} has rows without a value")
-        numbers = np.asarray(values.to_numpy(), np.float64)
-        return numbers if missing is None else np.nan_to_num(numbers, nan=missing)
-
-    def clip_offsets(self, ids: list[str]) -> Array:
-        """(N + 1,) first row of each clip; rows must be contiguous, in the order of the clips."""
-        names = self.required("clip").to_pylist()
-        position = {clip_id: n for n, clip_id in enumerate(ids)}
-        for name in set(names) - set(position):
-            raise CorpusError(f"{self.path}: clip {name!r} is not in clips.parquet")
-        owners = np.array([position[name] for name in names], np.int64)
-        if (np.diff(owners) < 0).any():
-            raise CorpusError(
-                f"{self.path}: rows must be in the order of clips.parquet, contiguous per clip"
-            )
-        return np.searchsorted(owners, np.arange(len(ids) + 1)).astype(np.int64)
-
-    def boxes(self) -> tuple[Array, Array]:
-        """All boxes (B, 5), and the first one of each row, (n + 1,)."""
-        column = self.column("boxes")
-        if column is None or not self.n_rows:
-            return np.empty((0, 5)), np.zeros(self.n_rows + 1, np.int64)
-        try:
-            lists = column.cast(pa.list_(_BOX)).combine_chunks()
-        except (pa.ArrowException, TypeError, ValueError) as problem:
-            raise CorpusError(
-                f"{self.path}: boxes must be lists of time, x1, y1, x2, y2"
-            ) from problem
-        counts = lists.value_lengths().fill_null(0).to_numpy()
-        rows = lists.flatten()
-        columns = [rows.field(field.name).to_numpy(zero_copy_only=False) for field in _BOX]
-        return np.stack(columns, axis=1).astype(np.float64), offsets_of(counts)
-
-    def lists(self, name: str, kind: Any) -> list[Array | None]:
-        """A column of lists as arrays; None where there is none."""
-        column = self.column(name)
-        if column is None or not self.n_rows:
-            return [None] * self.n_rows
-        try:
-            lists = column.cast(kind).combine_chunks()
-        except (pa.ArrowException, TypeError, ValueError) as problem:
-            raise CorpusError(
-                f"{self.path}: column {name} must be lists of {kind.value_type}"
-            ) from problem
-        values = lists.flatten().to_numpy(zero_copy_only=False)
-        first = offsets_of(lists.value_lengths().fill_null(0).to_numpy())
-        known = lists.is_valid().to_pylist()
-        pieces = np.split(values, first[1:-1])
-        return [piece if ok else None for piece, ok in zip(pieces, known, strict=True)]
-
-    def features(self) -> Array:
-        """The features (n, d) as float32, copied in batches, so they are in memory once."""
-        self._checksums.check_features(self.metadata)
-        features = np.empty((self.n_rows, self.feature_size()), np.float32)
-        done = 0
-        for batch in self._file.iter_batches(_MAX_GROUP_ROWS, columns=["feature"]):
-            rows = self._feature_rows(batch.column(0), features.shape[1])
-            features[done : done + len(rows)] = rows
-            done += len(rows)
-        return features
-
-    def feature_size(self) -> int:
-        """The dimension of the features: from the schema, or from the first row."""
-        self._require("feature")
-        kind = self._file.schema_arrow.field("feature").type
-        if pa.types.is_fixed_size_list(kind):
-            return int(kind.list_size)
-        for batch in self._file.iter_batches(1, columns=["feature"]):
-            return len(batch.column(0).to_pylist()[0] or ())
-        return 1
-
-    def group_offsets(self) -> Array:
-        """The first row of each row group, and the number of rows, (groups + 1,)."""
-        facts = self._file.metadata
-        return offsets_of([facts.row_group(g).num_rows for g in range(facts.num_row_groups)])
-
-    def feature_groups(self, groups: range, size: int) -> Array:
-        """The features of some row groups, (n, size) as float32."""
-        try:
-            column = self._file.read_row_groups(list(groups), columns=["feature"]).column(0)
-        except (OSError, pa.ArrowException) as problem:
-            raise CorpusError(f"{self.path}: column feature cannot be read: {problem}") from problem
-        return np.concatenate([self._feature_rows(chunk, size) for chunk in column.chunks])
-
-    def _feature_rows(self, column: Any, size: int) -> Array:
-        if column.null_count:
-            raise CorpusError(f"{self.path}: some rows have no feature")
-        try:
-            column = column.cast(pa.list_(pa.float32(), size))
-            return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(-1, size)
-        except (pa.ArrowException, TypeError, ValueError) as problem:
-            raise CorpusError(
-                f"{self.path}: features must be lists of float32 numbers, all of one size"
-            ) from problem
