@@ -18,7 +18,7 @@ import numpy as np
 from objectstates.base.choices import CHUNK_SECONDS
 from objectstates.base.errors import CorpusError
 from objectstates.data.corpus import Array, Corpus
-from objectstates.data.formats.mat_file import read_mat
+from objectstates.data.formats.mat_file import read_mat, require
 
 _REQUIRED = (
     "X_action", "X_state", "T_action", "T_state", "clips_action", "clips_state", "ptrs_tracks",
@@ -34,11 +34,7 @@ def read_authors(path: str | Path) -> Corpus:
     """
     path = Path(path)
     variables = read_mat(path, [*_REQUIRED, *_OPTIONAL])
-    missing = [name for name in _REQUIRED if name not in variables]
-    if missing:
-        raise CorpusError(
-            f"{path} lacks {', '.join(missing)}: is it a features_<action>.mat of the release?"
-        )
+    require(path, variables, _REQUIRED, "a features_<action>.mat of the release")
     try:
         return _corpus(path, variables)
     except CorpusError as problem:

@@ -23,7 +23,7 @@ from objectstates.base.errors import CorpusError
 from objectstates.data.clips import TrackletLabel
 from objectstates.data.corpus import Array
 from objectstates.data.corpus_tables import offsets_of
-from objectstates.data.formats.mat_file import read_mat
+from objectstates.data.formats.mat_file import read_mat, require
 
 REQUIRED = (
     "clipids_state", "clips", "state_GT", "vids_state", "FRAMES_state", "BOXES_state", "T_state",
@@ -77,11 +77,7 @@ def read_metadata(path: str | Path) -> Metadata:
     variables = read_mat(path, [*REQUIRED, STRUCT])
     fields = variables.pop(STRUCT, None)
     variables |= fields if isinstance(fields, dict) else {}
-    missing = [name for name in REQUIRED if name not in variables]
-    if missing:
-        raise CorpusError(
-            f"{path} lacks {', '.join(missing)}: is it the metadata of an action of the release?"
-        )
+    require(path, variables, REQUIRED, "the metadata of an action of the release")
     try:
         return _metadata(path, variables)
     except CorpusError as problem:

@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,6 +57,13 @@ def read_mat(path: str | Path, names: Iterable[str] = ()) -> dict[str, Any]:
             reason = ""
         reason = reason or _reason_of_end(child, limits[1])
     raise CorpusError(f"{place} is not a MATLAB file that can be read: {' '.join(reason.split())}")
+
+
+def require(path: Path, variables: Mapping[str, Any], names: Iterable[str], kind: str) -> None:
+    """Raise `CorpusError` unless a file of this kind has all these variables."""
+    missing = [name for name in names if name not in variables]
+    if missing:
+        raise CorpusError(f"{path} lacks {', '.join(missing)}: is it {kind}?")
 
 
 @contextmanager
