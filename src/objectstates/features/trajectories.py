@@ -152,9 +152,9 @@ class _Scale:
         )
         finished = alive & (self.ages == self.length)
         kept = finished.copy()
-        kept[finished] = _moves(
-            self.paths[finished] * level.factor, self.shifts[finished] * level.factor
-        )
+        shifts = self.shifts[finished] * level.factor
+        own = np.sqrt((shifts**2).sum(axis=2)).max(axis=1, initial=0) > MIN_MOTION
+        kept[finished] = steady(self.paths[finished] * level.factor) & own
         positions = (self.paths[kept].mean(axis=1) * level.factor).astype(np.float32)
         hof = self.sums[kept].reshape(-1, HOF_DIM) * np.float32(CELLS_ALONG / self.length)
         self._keep(alive & ~finished)
@@ -162,21 +162,11 @@ class _Scale:
 
     def _start_new(self, texture: Floats32) -> None:
         """Start a point in the centre of every textured grid square without a live one."""
-        height, width = texture.shape
-        rows, columns = height // self.step, width // self.step
-        if rows == 0 or columns == 0:
-            return
-        y = np.arange(rows) * self.step + self.step // 2
-        x = np.arange(columns) * self.step + self.step // 2
-        wanted = texture[np.ix_(y, x)] > MIN_TEXTURE * texture.max()
         here = self.paths[np.arange(len(self.ages)), self.ages]
-        row, column = (here[:, ::-1] // self.step).astype(np.int64).T
-        inside = (row < rows) & (column < columns)
-        wanted[row[inside], column[inside]] = False
-        row, column = np.nonzero(wanted)
-        n = len(row)
+        new = grid_points(texture, here, self.step)
+        n = len(new)
         paths = np.zeros((n, self.length + 1, 2), np.float32)
-        paths[:, 0, 0], paths[:, 0, 1] = x[column], y[row]
+        paths[:, 0] = new
         self.ages = np.concatenate([self.ages, np.zeros(n, np.int64)])
         self.paths = np.concatenate([self.paths, paths])
         self.shifts = np.concatenate([self.shifts, np.zeros((n, self.length, 2), np.float32)])
@@ -187,19 +177,29 @@ class _Scale:
         self.shifts, self.sums = self.shifts[kept], self.sums[kept]
 
 
-def _moves(paths: Floats32, shifts: Floats32) -> npt.NDArray[np.bool_]:
-    """Which paths are neither static nor erratic, nor due to the camera alone, (n,).
+def grid_points(texture: Floats32, live: Floats32, step: int) -> Floats32:
+    """(n, 2) x, y of the centres of textured grid squares without a live point.
 
-    paths : (n, length + 1, 2) positions; shifts : (n, length, 2) displacements without the
-    camera's motion; both in pixels of the frame.
+    live : (m, 2) x, y of the points that are followed. step : pixels, side of a grid square.
     """
+    rows, columns = (side // step for side in texture.shape)
+    y, x = (np.arange(count) * step + step // 2 for count in (rows, columns))
+    wanted = texture[np.ix_(y, x)] > MIN_TEXTURE * texture.max(initial=0)
+    column, row = (live // step).astype(np.int64).T
+    inside = (row < rows) & (column < columns)
+    wanted[row[inside], column[inside]] = False
+    row, column = np.nonzero(wanted)
+    return np.stack([x[column], y[row]], axis=1).astype(np.float32)
+
+
+def steady(paths: Floats32) -> npt.NDArray[np.bool_]:
+    """(n,) which paths (n, length + 1, 2), in pixels, are neither static nor erratic."""
     spread = paths.std(axis=1)
     lengths = np.sqrt((np.diff(paths, axis=1) ** 2).sum(axis=2))
     jump = lengths.max(axis=1, initial=0)
     slipped = (jump > MAX_JUMP) & (jump > MAX_JUMP_FRACTION * lengths.sum(axis=1))
-    own = np.sqrt((shifts**2).sum(axis=2)).max(axis=1, initial=0) > MIN_MOTION
     moves = (spread >= MIN_SPREAD).any(axis=1) & (spread <= MAX_SPREAD).all(axis=1)
-    return np.asarray(moves & ~slipped & own)
+    return np.asarray(moves & ~slipped)
 
 
 @compiled

@@ -7,7 +7,8 @@ gradients of that flow (MBH) are summarised in a patch of 32 x 32 pixels, in 2 x
 
 What differs: there is one spatial scale, that of ``flow.py``, whose flow and camera motion are
 used; and histograms are square roots of frequencies, averaged over the frames of a cell. For the
-chunk features of the paper, which need HOF alone, see ``trajectories.py``.
+chunk features of the paper, which need HOF alone, see ``trajectories.py``: it has several scales,
+smoothed histograms, and drops paths that are due to the camera alone.
 """
 
 from __future__ import annotations
@@ -24,13 +25,10 @@ from objectstates.features.flow import FlowStep
 from objectstates.features.trajectories import (
     CELLS_ACROSS,
     CELLS_ALONG,
-    MAX_JUMP,
-    MAX_JUMP_FRACTION,
-    MAX_SPREAD,
-    MIN_SPREAD,
-    MIN_TEXTURE,
     ORIENTATIONS,
     ZERO_MOTION,
+    grid_points,
+    steady,
 )
 
 Floats32 = npt.NDArray[np.float32]
@@ -98,28 +96,22 @@ class TrajectoryChannels:
         self._paths[np.arange(len(self._ages)), self._ages] = there
         alive = ((there >= 0) & (there < [width, height])).all(axis=1)
         done = alive & (self._ages == LENGTH)
-        done[done] = _moves(self._paths[done])
+        done[done] = steady(self._paths[done])
         found = self._rows(done)
         self._keep(alive & (self._ages < LENGTH))
         return found
 
     def _start_new(self, texture: Floats32) -> None:
         """Start a point in the centre of every textured grid square without a live one."""
-        rows, columns = (side // GRID for side in texture.shape)
-        y, x = (np.arange(count) * GRID + GRID // 2 for count in (rows, columns))
-        wanted = texture[np.ix_(y, x)] > MIN_TEXTURE * texture.max(initial=0)
         here = self._paths[np.arange(len(self._ages)), self._ages]
-        column, row = (here // GRID).astype(np.int64).T
-        inside = (row < rows) & (column < columns)
-        wanted[row[inside], column[inside]] = False
-        row, column = np.nonzero(wanted)
-        paths = np.zeros((len(row), LENGTH + 1, 2), np.float32)
-        paths[:, 0, 0], paths[:, 0, 1] = x[column], y[row]
-        self._ages = np.concatenate([self._ages, np.zeros(len(row), np.int64)])
+        new = grid_points(texture, here, GRID)
+        paths = np.zeros((len(new), LENGTH + 1, 2), np.float32)
+        paths[:, 0] = new
+        self._ages = np.concatenate([self._ages, np.zeros(len(new), np.int64)])
         self._paths = np.concatenate([self._paths, paths])
         for name, sums in self._sums.items():
-            new = np.zeros((len(row), *sums.shape[1:]), np.float32)
-            self._sums[name] = np.concatenate([sums, new])
+            none = np.zeros((len(new), *sums.shape[1:]), np.float32)
+            self._sums[name] = np.concatenate([sums, none])
 
     def _describe(self, step: FlowStep, gray: npt.NDArray[np.uint8]) -> None:
         """Add the histograms around every point to those of its time cell."""
@@ -146,17 +138,6 @@ class TrajectoryChannels:
     def _keep(self, kept: npt.NDArray[np.bool_]) -> None:
         self._ages, self._paths = self._ages[kept], self._paths[kept]
         self._sums = {name: sums[kept] for name, sums in self._sums.items()}
-
-
-def _moves(paths: Floats32) -> npt.NDArray[np.bool_]:
-    """(n,) which paths (n, length + 1, 2) are neither static nor erratic."""
-    spread = paths.std(axis=1)
-    lengths = np.sqrt((np.diff(paths, axis=1) ** 2).sum(axis=2))
-    jump = lengths.max(axis=1, initial=0)
-    slipped = (jump > MAX_JUMP) & (jump > MAX_JUMP_FRACTION * lengths.sum(axis=1))
-    return np.asarray(
-        (spread >= MIN_SPREAD).any(axis=1) & (spread <= MAX_SPREAD).all(axis=1) & ~slipped
-    )
 
 
 def _pixels(points: Floats32, width: int, height: int) -> tuple[Ints, Ints]:
