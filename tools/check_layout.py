@@ -26,11 +26,11 @@ WITHOUT_CODE = ("demo",)
 """Folders of the package that hold data only, so that the import contract leaves them out."""
 
 WITHOUT_MODULE = {
-    "benchmarks/test_simulated.py": "the modules of benchmarks/simulated together",
     "benchmarks/test_wild.py": "the modules of benchmarks/wild that search narrations",
     "benchmarks/test_wild_footage.py": "the modules of benchmarks/wild that judge footage",
     "cli/test_cli.py": "the entry point, and what all commands have in common",
     "cli/test_narrated_videos.py": "all commands from raw videos with sound to a report",
+    "discovery/test_chains.py": "chains of changes, from fit to prediction",
     "discovery/test_reference.py": "comparison with answers of the authors' code",
     "docs/test_docs.py": "the pages of the documentation",
     "faults/test_parsers.py": "mutated files for every parser of the package",

@@ -1,5 +1,4 @@
 import json
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +10,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from objectstates import Corpus, JointDiscovery, Result, evaluate
-from objectstates.base.errors import (
-    CorpusError,
-    CorrectionError,
-    InfeasibleClipError,
-    ObjectStatesError,
-    ResultError,
-    SettingError,
-)
+from objectstates.base.errors import CorpusError, ObjectStatesError, ResultError
 from objectstates.data.corpus import UNKNOWN
-from objectstates.data.corrections import Correction
-from objectstates.data.label_names import LabelNames
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.discovery.constraints import InfeasibleClipWarning
 from objectstates.discovery.solver_runs import FitProgress, restart_seed, typical
 from objectstates.solver.block_steps import sweep
 from objectstates.solver.rounding import _round_clips
+from tests.discovery.checks import (
+    assert_constraints_hold,
+    regression_objective,
+    with_impossible_clips,
+)
 
 SEEDS = range(6)
 """Of corpora. Precision has a standard deviation of 0.08 over corpora: tests of it judge the mean
@@ -63,46 +57,6 @@ def mean_scores(results, corpora):
     scores = [evaluate(*pair) for pair in zip(results, corpora, strict=True)]
     names = ("state_precision", "action_precision", "state_recall", "labels_per_clip")
     return {name: float(np.mean([getattr(score, name) for score in scores])) for name in names}
-
-
-def regression_objective(corpus, model):
-    """f + g + d of the labels by plain ridge regression, with no code of the solver's."""
-    total = 0.0
-    in_seconds = model.time_unit == "second"
-    coupling = model.nu if in_seconds else model.result_.summary["coupling_per_second"]
-    y = (model.labels_[:, None] == [1, 2]).astype(float)
-    chosen = corpus.chunks.offsets[:-1] + model.action_chunk_
-    z = np.zeros((len(corpus.chunks.start), 1))
-    z[chosen] = 1
-    for x, labels, ridge in (
-        (corpus.tracklets.features, y, model.mu),
-        (corpus.chunks.features, z, model.lam),
-    ):
-        n, rows = len(labels), x.astype(np.float64)
-        rows, centred = rows - rows.mean(axis=0), labels - labels.mean(axis=0)
-        gram = rows.T @ rows + n * ridge * np.eye(rows.shape[1])
-        weights = np.linalg.solve(gram, rows.T @ centred)
-        loss = np.square(centred - rows @ weights).sum() / (2 * n)
-        total += loss + ridge / 2 * np.square(weights).sum()
-    for n in range(len(corpus)):
-        tracklets = list(corpus.tracklet_rows(n))
-        late = corpus.tracklets.time[tracklets] - corpus.chunks.time[chosen[n]]
-        labels = model.labels_[tracklets]
-        seconds = np.maximum(late[labels == 1], 0).sum() + np.maximum(-late[labels == 2], 0).sum()
-        total += coupling / len(z) * seconds
-    return total
-
-
-def assert_constraints_hold(corpus, labels, action_chunk, exactly_one=False):
-    for n in range(len(corpus)):
-        rows = np.array(corpus.tracklet_rows(n))
-        used = rows[labels[rows] > 0]
-        used = used[np.argsort(corpus.tracklets.start[used])]
-        assert (corpus.tracklets.end[used[:-1]] <= corpus.tracklets.start[used[1:]]).all()
-        assert (np.diff(labels[used]) >= 0).all()
-        assert set(labels[used]) == {1, 2}
-        assert not exactly_one or len(used) == 2
-        assert 0 <= action_chunk[n] < len(corpus.chunk_rows(n))
 
 
 def test_finds_what_is_there(corpora, models):
@@ -278,29 +232,6 @@ def test_one_side_alone(corpus):
         assert (labelled.state > 0).any() == (alone is states)
 
 
-def test_forbidden_labels_are_not_given(corpus):
-    allowed = np.ones((len(corpus.tracklets.start), 2), bool)
-    allowed[::3, 0] = False
-    window = corpus.chunks.time < 8
-    restricted = Corpus.from_arrays(
-        tracklets_per_clip=np.diff(corpus.tracklets.offsets),
-        tracklet_start=corpus.tracklets.start,
-        tracklet_end=corpus.tracklets.end,
-        tracklet_features=corpus.tracklets.features,
-        tracklet_allowed=allowed,
-        chunks_per_clip=np.diff(corpus.chunks.offsets),
-        chunk_start=corpus.chunks.start,
-        chunk_end=corpus.chunks.end,
-        chunk_features=corpus.chunks.features,
-        chunk_allowed=window,
-    )
-    model = JointDiscovery().fit(restricted)
-    assert not (model.labels_[::3] == 1).any()
-    assert (model.action_time_ < 8).all()
-    predicted = model.predict(restricted)
-    assert (predicted.action_time < 8).all()
-
-
 def test_detection_scores_are_preferred():
     """Twins that differ only in their score: the surer one is labelled."""
     corpus = synthetic_corpus(n_clips=10, tracklets_per_clip=12)
@@ -322,58 +253,6 @@ def test_detection_scores_are_preferred():
     )
     model = JointDiscovery(detection_weight=1.0).fit(doubled)
     assert (score[model.labels_ > 0] == 0.9).all()
-
-
-# --- clips that admit no labelling ---------------------------------------------------------------
-
-
-def with_impossible_clips():
-    """Clip 1 has tracklets that all overlap, clip 3 has none."""
-    clips = list(synthetic_corpus(n_clips=6, seed=1))
-    overlapping = tuple(
-        type(t)(5.0, 6.0 + i, t.feature, label=t.label) for i, t in enumerate(clips[1].tracklets)
-    )
-    clips[1] = type(clips[1])("overlapping", overlapping, clips[1].chunks)
-    clips[3] = type(clips[3])("empty", (), clips[3].chunks)
-    return Corpus.from_clips(clips)
-
-
-def test_impossible_clips_are_left_out_and_named():
-    corpus = with_impossible_clips()
-    with pytest.warns(InfeasibleClipWarning, match="2 of 6 clips cannot be labelled"):
-        model = JointDiscovery().fit(corpus)
-    assert [skipped.clip for skipped in model.skipped_] == ["overlapping", "empty"]
-    assert "overlap" in model.skipped_[0].reason
-    assert model.result_.clips == tuple(
-        c for c in corpus.clip_ids if c not in ("overlapping", "empty")
-    )
-    assert model.action_chunk_[[1, 3]].tolist() == [-1, -1]
-    assert not model.labels_[list(corpus.tracklet_rows(1))].any()
-    kept = corpus.select([0, 2, 4, 5])
-    assert_constraints_hold(kept, model.result_.state, model.result_.action_chunk)
-    alone = JointDiscovery().fit(kept)
-    assert alone.objective_ == model.objective_
-    with pytest.warns(InfeasibleClipWarning):
-        assert model.predict(corpus).clips == model.result_.clips
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # actions need no tracklets
-        JointDiscovery(target="action", max_passes=20).fit(corpus)
-
-
-def test_no_tracklets_at_all_is_not_feasible():
-    clips = [type(c)(c.id, (), c.chunks) for c in synthetic_corpus(n_clips=3)]
-    corpus = Corpus.from_clips(clips)
-    for target in ("joint", "state"):
-        with pytest.raises(InfeasibleClipError, match="3 of 3 clips"):
-            JointDiscovery(target=target).fit(corpus)
-
-
-def test_impossible_clips_raise_where_asked():
-    corpus = with_impossible_clips()
-    with pytest.raises(InfeasibleClipError, match="overlapping: it has 30 tracklet"):
-        JointDiscovery(on_infeasible="raise").fit(corpus)
-    with pytest.raises(InfeasibleClipError, match="2 of 2 clips"):
-        JointDiscovery().fit(corpus.select([1, 3]))
 
 
 # --- clips never seen ----------------------------------------------------------------------------
@@ -455,31 +334,6 @@ def test_predictions_are_no_model(tmp_path, model):
     with pytest.raises(ResultError, match="holds predictions"):
         JointDiscovery.load(tmp_path / "p")
     assert Result.load(tmp_path / "p").summary["kind"] == "predict"
-
-
-# --- settings ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"nu": -1}, {"nu": float("nan")}, {"mu": 0}, {"lam": -1e-3}, {"lam": "1"}, {"tol": 0},
-        {"max_passes": 0}, {"max_passes": 2.5}, {"restarts": 0}, {"seed": -1}, {"seed": True},
-        {"solver": "simplex"}, {"constraint": "two"}, {"target": "object"},
-        {"on_infeasible": "ignore"}, {"detection_weight": -0.1}, {"mu": True}, {"nu": 10**400},
-    ],
-)  # fmt: skip
-def test_settings_that_make_no_sense_are_named(corpus, setting):
-    with pytest.raises(SettingError, match=next(iter(setting))):
-        JointDiscovery(**setting).fit(corpus)
-
-
-def test_numpy_numbers_are_numbers(corpus, tmp_path):
-    numbers: dict[str, Any] = {
-        "nu": np.float32(0.5), "seed": np.int64(3), "max_passes": np.int32(60)
-    }  # fmt: skip
-    JointDiscovery(**numbers).fit(corpus).save(tmp_path / "r")
-    assert JointDiscovery.load(tmp_path / "r").seed == 3
 
 
 # --- scikit-learn --------------------------------------------------------------------------------
@@ -570,128 +424,3 @@ def test_corpora_from_anywhere_share_the_compiled_kernels(tmp_path, corpus, mode
     again = JointDiscovery(seed=0).fit(Corpus.load(tmp_path / "c"))
     assert (again.labels_ == model.labels_).all()
     assert [set(kernel.signatures) for kernel in kernels] == before
-
-
-# --- chains of changes --------------------------------------------------------------------------
-
-
-def right_actions(result, corpus):
-    """(N, A) whether each action's chunk truly shows it; an action that is absent rightly too."""
-    right = np.empty(result.actions.chunk.shape, bool)
-    for n in range(len(corpus)):
-        truth = corpus.chunks.label[list(corpus.chunk_rows(n))]
-        for k, chunk in enumerate(result.actions.chunk[n]):
-            right[n, k] = (k + 1 not in truth) if chunk < 0 else truth[chunk] == k + 1
-    return right
-
-
-@pytest.mark.parametrize(
-    "chain", [{"changes": 2}, {"changes": 2, "pattern": "ABA"}, {"changes": 3}]
-)
-@pytest.mark.parametrize("labelling", ["held_out", "paper"])
-def test_a_chain_is_found_and_predicted(chain, labelling):
-    corpus = synthetic_corpus(10, noise=0.5, **chain)
-    model = JointDiscovery(labelling=labelling, verdict=False, **chain).fit(corpus)
-    result, n_actions = model.result_, chain["changes"]
-    assert right_actions(result, corpus).mean() > 0.9
-    labelled = result.state > 0
-    truth = corpus.tracklets.label
-    assert (result.state[labelled] == truth[labelled]).mean() > 0.8
-    assert set(np.unique(result.state)) == set(range(n_actions + 2))
-    assert (np.diff(result.actions.time, axis=1) > 0).all(), "in order"
-    assert model.action_time_.shape == (10, n_actions)
-    assert model.gap_ <= 0.01 * model.relaxed_objective_
-    unseen = synthetic_corpus(5, noise=0.5, seed=4, **chain)
-    assert right_actions(model.predict(unseen), unseen).mean() > 0.9
-    with pytest.raises(ResultError, match="use `actions`"):
-        _ = result.action_time
-
-
-def test_states_of_one_look_share_a_classifier():
-    chain: dict[str, Any] = {"changes": 2, "pattern": "ABA"}
-    corpus = synthetic_corpus(8, noise=0.5, **chain)
-    found = JointDiscovery(verdict=False, **chain).fit(corpus).result_.classifiers["state"]
-    np.testing.assert_array_equal(found.weights[:, 0], found.weights[:, 2])
-    assert not np.allclose(found.weights[:, 0], found.weights[:, 1])
-
-
-def test_a_clip_may_lack_a_step():
-    corpus = synthetic_corpus(12, noise=0.5, changes=2, leave_out=0.25)
-    model = JointDiscovery(changes=2, optional=(2,), verdict=False).fit(corpus)
-    result = model.result_
-    lacking = result.actions.chunk[:, 1] < 0
-    truly = [2 not in corpus.chunks.label[list(corpus.chunk_rows(n))] for n in range(12)]
-    assert lacking.tolist() == truly
-    assert np.isnan(result.actions.time[lacking, 1]).all()
-    assert not (result.state[lacking[result.tracklet_clip]] == 3).any()
-    required = JointDiscovery(changes=2, verdict=False).fit(corpus).result_
-    assert (required.actions.chunk >= 0).all()
-
-
-def test_the_verdict_names_the_weakest_change():
-    corpus = synthetic_corpus(8, noise=0.5, changes=2, tracklets_per_clip=12, chunks_per_clip=25)
-    result = JointDiscovery(changes=2).fit(corpus).result_
-    assert result.confidences is not None
-    assert result.verdict is not None
-    assert result.confidences.shape == (8, 5)
-    assert result.verdict.why.startswith(("Change 1 of 2: ", "Change 2 of 2: "))
-    assert result.progress is None
-    assert result.change(1).action_time.tolist() == result.actions.time[:, 1].tolist()
-
-
-@pytest.mark.parametrize("optional", [(), (2,)])
-def test_a_chain_is_found_out_of_core(tmp_path, optional):
-    left_out = 0.25 if optional else 0.0
-    corpus = synthetic_corpus(12, noise=0.5, changes=2, leave_out=left_out)
-    corpus.save(tmp_path / "corpus")
-    model = JointDiscovery(changes=2, optional=optional, verdict=False)
-    there = model.fit_folder(tmp_path / "corpus", shards=2).result_
-    assert right_actions(there, corpus).mean() > 0.9
-    assert there.n_states == Result.load(_saved(there, tmp_path)).n_states == 3
-
-
-def _saved(result, folder):
-    result.save(folder / "r")
-    return folder / "r"
-
-
-def test_corrections_of_a_chain_name_the_action():
-    corpus = synthetic_corpus(6, noise=0.5, changes=2)
-    model = JointDiscovery(changes=2, verdict=False)
-    clip, span = corpus.clip_ids[0], (1.0, 1.8)
-    told = Correction(clip, "action", *span, value="1")
-    result = model.fit(corpus, corrections=[told]).result_
-    assert span[0] <= result.actions.time[0, 0] <= span[1]
-    names = LabelNames.of("a,b,c", "going,coming")
-    seen = Correction(clip, "state", 12.0, 14.0, value="b")
-    late = Correction(clip, "action", 15.0, 17.0, value="coming")
-    result = model.fit(corpus, corrections=[seen, late], names=names).result_
-    assert result.actions.time[0, 0] <= 12.0
-    assert 15.0 <= result.actions.time[0, 1] <= 17.0
-    for wrong, says in (
-        ([Correction(clip, "action", 1.0, 2.0)], "there is no action ''"),
-        ([replace(told, value="3")], "there is no action '3'"),
-        ([replace(late, value="1"), replace(told, value="2")], "cannot have its action"),
-    ):
-        with pytest.raises(CorrectionError, match=says):
-            model.fit(corpus, corrections=wrong)
-    with pytest.raises(SettingError, match="those of 1 actions"):
-        model.fit(corpus, names=LabelNames())
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"changes": 0}, "`changes` must be"),
-        ({"changes": 2, "optional": (3,)}, "no action 3"),
-        ({"changes": 2, "optional": (2,), "target": "state"}, "`target` joint"),
-        ({"changes": 2, "optional": (2,), "target": "action"}, "`target` joint"),
-        ({"changes": 2, "optional": (1, 2)}, "one action at least"),
-        ({"changes": 2, "pattern": "AB"}, "3 letters"),
-        ({"changes": 2, "pattern": "AAB"}, "unlike the one before"),
-        ({"changes": 2, "device": "cuda"}, "on the CPU"),
-    ],
-)
-def test_chains_that_make_no_sense_are_refused(settings, says):
-    with pytest.raises(SettingError, match=says):
-        JointDiscovery(**settings).fit(synthetic_corpus(3))

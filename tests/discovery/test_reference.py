@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from objectstates import JointDiscovery, evaluate, read_authors
-from tests.discovery.test_estimator import assert_constraints_hold, regression_objective
+from tests.discovery.checks import assert_constraints_hold, regression_objective
 
 pytestmark = pytest.mark.reference
 
