@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from objectstates.base.errors import ObjectStatesError
-from tests.faults.parsers import Parser, all_parsers, run
+from tests.faults.parser_table import Parser, all_parsers
+from tests.faults.parsers import run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")
 
