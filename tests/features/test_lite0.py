@@ -82,7 +82,7 @@ def test_threads_and_fewer_strides_give_the_same_maps(lite0: Lite0) -> None:
 def test_fine_maps_of_a_shared_run_equal_those_of_a_run_of_their_own(
     lite0: Lite0, size: tuple[int, int]
 ) -> None:
-    """Also where frames are padded to other sizes for the coarsest map."""
+    """Also where frames are padded, which is to multiples of 32 whatever the strides."""
     images = noise(2, *size, 3)
     maps, fine = lite0.device_and_fine_maps(images)
     for ours, expected in zip(fine, Lite0(FINE_STRIDES).maps(images), strict=True):
