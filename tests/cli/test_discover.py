@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from objectstates import Corpus, Result
@@ -74,6 +75,21 @@ def test_one_command_leads_from_videos_to_a_report(run, folder, tmp_path, shown)
     assert facts["precision"]["discovered"]["action"] >= facts["precision"]["chance"]["action"]
     code, text, _ = run("inspect", out, "--json")
     assert json.loads(text)["fingerprint"] == result.summary["fingerprint"]
+
+
+def test_ingest_makes_the_corpus_of_discover_for_a_chain_too(run, folder, tmp_path):
+    """Clips of several changes are divided as shorter ones."""
+    chain = ("--changes", "3")
+    assert run(*words(folder, tmp_path / "found", *chain, "--no-verdict"))[0] == 0
+    code, text, _ = run("ingest", *words(folder, tmp_path / "corpus", *chain, "--json")[1:])
+    assert code == 0
+    assert json.loads(text)["chunk_seconds"] == 0.1, "0.16 for a single change"
+    one, other = Corpus.load(tmp_path / "corpus"), Corpus.load(tmp_path / "found" / "corpus")
+    np.testing.assert_array_equal(one.tracklets.start, other.tracklets.start)
+    np.testing.assert_array_equal(one.chunks.features, other.chunks.features)
+    code, _, problem = run("ingest", *words(folder, tmp_path / "c", "--changes", "many")[1:])
+    assert code != 0
+    assert "--changes must be a whole number" in problem
 
 
 def test_only_the_stages_that_a_change_concerns_are_done_again(run, folder, tmp_path):

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -202,11 +202,7 @@ def chain_of(
     There are as many changes as ``changes`` says, else as there are names, else one. ``optional``
     may be text, such as "2,3".
     """
-    changes = settings.get("changes")
-    if isinstance(changes, str) and changes.isdigit():
-        changes = int(changes)
-    if changes is not None and not CHANGES.allows(changes):
-        raise SettingError(f"`changes` must be {CHANGES.text}, not {changes!r}")
+    changes = _number_of_changes(settings.get("changes"))
     if changes == "auto":
         if states is not None or action is not None:
             raise SettingError("`changes` auto: there are no names before the number is known")
@@ -222,9 +218,17 @@ def chain_of(
     return {**settings, **chain, "pattern": settings.get("pattern") or names.pattern}, names
 
 
+def _number_of_changes(value: Any) -> int | Literal["auto"] | None:
+    """The option ``changes``, which may be a number as text."""
+    changes = int(value) if isinstance(value, str) and value.isdigit() else value
+    if changes is not None and not CHANGES.allows(changes):
+        raise SettingError(f"`changes` must be {CHANGES.text}, not {changes!r}")
+    return changes
+
+
 def settings_from(options: Mapping[str, Any]) -> IngestSettings:
     """The ingest settings among named options."""
-    changes = options.get("changes")
+    changes = _number_of_changes(options.get("changes"))
     number = changes if isinstance(changes, int) else 1  # auto: as for a single one
     return IngestSettings(**_arguments(IngestSettings, {**options, "changes": number}))
 

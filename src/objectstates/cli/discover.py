@@ -13,7 +13,7 @@ import typer
 from objectstates.cli.clip_tables import clip_table, precision_table
 from objectstates.cli.fit import certificate, fit, reduction
 from objectstates.cli.ingest import ingest, warn_of_problems
-from objectstates.cli.options import AsJson, Seed, Truth, Videos, flag
+from objectstates.cli.options import AsJson, Changes, Seed, Truth, Videos, flag
 from objectstates.cli.output import (
     complain,
     print_table,
@@ -41,6 +41,7 @@ def discover(
     videos: Videos = None,
     out: Annotated[Path, flag("Folder for the corpus, the result and the report.")] = ...,  # type: ignore[assignment]
     truth: Truth = None,
+    changes: Changes = None,
     seed: Seed = 0,
     device: Annotated[str, flag("Device of torch models and the fit: cpu or cuda.")] = "cpu",
     strict: Annotated[bool, flag("Stop if a clip cannot be read or labelled.")] = False,

@@ -14,6 +14,7 @@ from objectstates.cli.clip_tables import clip_table, precision_table
 from objectstates.cli.inspect import read_corpus
 from objectstates.cli.options import (
     AsJson,
+    Changes,
     EngineOption,
     RayAddress,
     ResultFolder,
@@ -57,10 +58,7 @@ def fit(
     reject: Annotated[Reject, flag("auto: do not learn from outlier clips.")] = "none",
     constraint: Annotated[ConstraintName, flag("Tracklets per state and clip.")] = "at_least_one",
     target: Annotated[Target, flag("Discover states and action, or one of them.")] = "joint",
-    changes: Annotated[
-        str | None,
-        flag("How many actions a clip has, or auto; unless given, as many as are named, or 1."),
-    ] = None,
+    changes: Changes = None,
     optional: Annotated[
         str | None, flag("Numbers of the actions that a clip may lack, such as 2.")
     ] = None,

@@ -90,6 +90,9 @@ def ingest(
     chunk_seconds: Annotated[
         Any, seconds("Length of a chunk. auto: two fifths of a tracklet.")
     ] = "auto",
+    changes: Annotated[
+        str | None, flag("How many actions a clip has: lengths auto are for one of them.")
+    ] = None,
     context: Annotated[float, flag("Enlarge boxes by this factor.")] = BOX_CONTEXT,
     max_side: Annotated[int, flag("Scale longer frame sides down to these pixels.")] = 480,
     image_fps: Annotated[float, flag("Frame rate of folders of images.")] = 25.0,

@@ -59,6 +59,10 @@ Truth = Annotated[
     flag("Annotations: a CSV clip,action_start,action_end, or a folder of JSON files per clip."),
 ]
 Seed = Annotated[int, flag("Seed of all random choices.")]
+Changes = Annotated[
+    str | None,
+    flag("How many actions a clip has, or auto; unless given, as many as are named, or 1."),
+]
 Processes = Annotated[int | None, flag("Number of worker processes; one per core unless given.")]
 EngineOption = Annotated[
     Engine,
