@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COVERAGE ?= $(if $(CI),1,0)
 PYTEST_OPTIONS ?=
 
+# An environment that could not be made whole is made again by the next call.
+.DELETE_ON_ERROR:
+
 .PHONY: demo studio test lint types kernels docs debian benchmark torture clean
 
 demo: .venv/installed
