@@ -96,6 +96,13 @@ class ChangeProfile:
     scale : pixels of the video per pixel of ``where``; 0 if it is not known.
     local : (n,) as ``curve``, but of changes that last within a part of the clip, such as those of
         a chain that ends as it began; None if it is not known.
+
+    Examples
+    --------
+    >>> curve, where = np.array([0.0, 0.1, 0.0, 0.0], np.float32), np.zeros((3, 4), np.uint8)
+    >>> profile = ChangeProfile(start=2.0, step=0.5, curve=curve, where=where)
+    >>> profile.within(2.5, 3.5).curve.tolist() == curve[1:3].tolist()
+    True
     """
 
     start: float
@@ -145,6 +152,15 @@ class Clip:
     video : path of its file, if any. ``start`` and ``end`` are its span in the video.
     change : when and where it changes for good, if known.
     episode : of a robot dataset, if it shows one.
+
+    Examples
+    --------
+    >>> box = Box(time=0.5, x1=10, y1=10, x2=60, y2=50)
+    >>> before = Tracklet(0.0, 1.0, np.ones(4, np.float32), boxes=(box,))
+    >>> after = Tracklet(5.0, 6.0, np.zeros(4, np.float32))
+    >>> chunks = tuple(Chunk(t, t + 2.0, np.ones(3, np.float32)) for t in (0.0, 2.0, 4.0))
+    >>> Clip("drawer_01", (before, after), chunks, video="drawer_01.mp4")
+    Clip(id='drawer_01', video='drawer_01.mp4', start=None, end=None, episode=None)
     """
 
     id: str

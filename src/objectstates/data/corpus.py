@@ -59,6 +59,15 @@ class Corpus(CorpusTables):
 
     Build it with :meth:`from_arrays` or :meth:`from_clips`, read it with :meth:`load`. The
     constructor validates it, so functions that take a corpus need not check it again.
+
+    Examples
+    --------
+    >>> from objectstates.data.synthetic import synthetic_corpus
+    >>> corpus = synthetic_corpus(n_clips=8, seed=0)
+    >>> len(corpus), corpus.tracklets.features.shape
+    (8, (240, 256))
+    >>> corpus.select([0, 3]).clip_ids == (corpus.clip_ids[0], corpus.clip_ids[3])
+    True
     """
 
     def __repr__(self) -> str:

@@ -67,6 +67,16 @@ def write_report(
     without them it shows the frames that it holds.
 
     folder : of the result, if it has one; the page remembers it, see `is_report_of`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from objectstates import JointDiscovery
+    >>> from objectstates.data.synthetic import synthetic_corpus
+    >>> result = JointDiscovery(verdict=False).fit(synthetic_corpus(n_clips=4)).result_
+    >>> with TemporaryDirectory() as place:
+    ...     write_report(result, Path(place) / "report.html").name
+    'report.html'
     """
     target = check_target(path)
     plan = FramePlan.of(len(result.clips), result.n_states)
