@@ -44,7 +44,7 @@ class Monitor(Protocol):
         """A context around the stage "ingest", "fit" or "report"; its value gets the progress."""
         return nullcontext()
 
-    def told(self, corrections: Path, count: int) -> None:  # noqa: ARG002
+    def using_corrections(self, corrections: Path, count: int) -> None:  # noqa: ARG002
         """Called before ingest if the folder's own corrections are used, with their number."""
         return
 
@@ -148,7 +148,7 @@ def discover(
     rows, names = workspace.corrections_to_use(corrections), workspace.names_to_use(names)
     present = [span.id for span in spans]
     if corrections is None and (count := len(rows_of(rows, present))):
-        monitor.told(workspace.corrections, count)
+        monitor.using_corrections(workspace.corrections, count)
     with monitor.stage("ingest") as progress:
         _warn_of_others(rows, present, workspace.corrections)
         corpus, report = ingest_to(

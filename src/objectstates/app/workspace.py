@@ -4,7 +4,7 @@
     result/         the result of the fit
     report.html     the report about the result
     discover.json   fingerprints of the result that the report describes, and of the report
-    corrections.csv what a person told about some clips, if anything (docs/corrections.md)
+    corrections.csv a person's corrections of some clips, if any (docs/corrections.md)
     review.json     names of states and action, notes and the history of corrections
     exports/        the result in other formats, a folder each
 
@@ -133,7 +133,7 @@ class Workspace:
         rows = with_confirmed_times(corrections, existing)
         auto = model.changes == "auto"  # how many names there are is known after the fit
         names = None if auto else names or LabelNames.usual(int(model.changes))
-        told: dict[str, Any] = {"corrections": rows, "names": names}
+        given: dict[str, Any] = {"corrections": rows, "names": names}
         settings = model.get_params() | ({} if shards is None else {"shards": shards})
         if rows:
             lines = [{**row.to_json(), "line": 0} for row in rows]
@@ -146,7 +146,7 @@ class Workspace:
             return existing, True
         if shards is None:
             check_memory_for(self.corpus)
-            model.fit(Corpus.load(self.corpus), callback=callback, **told)
+            model.fit(Corpus.load(self.corpus), callback=callback, **given)
         else:
             with scratch_folder(self.folder, self.result.name) as own:
                 model.fit_folder(
@@ -156,7 +156,7 @@ class Workspace:
                     scratch=scratch or own,
                     processes=processes,
                     ray_address=ray_address,
-                    **told,
+                    **given,
                 )
         found = model.result_
         facts = {"fingerprint": fingerprint, "configuration": dict(configuration or {})}

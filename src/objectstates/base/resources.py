@@ -1,4 +1,4 @@
-"""Lack of memory, disk or open files on this machine, told from faults of the input."""
+"""Lack of memory, disk or open files on this machine, as distinct from faults of the input."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Terminal:
         with warnings_in_a_line(), display() as progress:
             yield progress
 
-    def told(self, corrections: Path, count: int) -> None:
+    def using_corrections(self, corrections: Path, count: int) -> None:
         complain(f"using the {count} corrections in {printable(str(corrections))}")
 
     def ingested(self, corpus: Corpus, report: Report) -> None:

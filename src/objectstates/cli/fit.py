@@ -120,7 +120,7 @@ def fit(
     follow_paper(call)
     place = ARTEFACT.check_target(out)
     settings, names = chain_of(call.params, states, action)
-    model, told = model_from(settings), {**_told(corrections, place), "names": names}
+    model, given = model_from(settings), {**_corrections(corrections, place), "names": names}
     if engine != "local" and not out_of_core:
         where = "on a Ray cluster" if engine == "ray" else "in processes"
         raise SettingError(f"a fit {where} is out of core: add `out_of_core`")
@@ -138,10 +138,10 @@ def fit(
                 scratch=scratch,
                 processes=shards if engine == "processes" else 1,
                 ray_address=cluster_address(engine, ray_address),
-                **told,
+                **given,
             )
         else:
-            model.fit(corpus, callback=progress, **told)
+            model.fit(corpus, callback=progress, **given)
     summary = {**model.result_.summary, "configuration": effective("fit", call.params)}
     result = replace(model.result_, summary=summary)
     result.save(out)
@@ -149,7 +149,7 @@ def fit(
     check_required(result, require)
 
 
-def _told(corrections: Path | None, out: Path) -> dict[str, Any]:
+def _corrections(corrections: Path | None, out: Path) -> dict[str, Any]:
     """What the user knows, for a fit; a ``confirm`` without times refers to the result ``out``."""
     from objectstates.data.corrections import read_corrections
     from objectstates.data.result import Result

@@ -1,8 +1,8 @@
 """The ends of a clip in which nothing moves.
 
 Frames are compared with the ones before them, small and grey, block by block: a hand that moves
-changes a few blocks much, noise and the coder change all of them a little. A clip's own quiet
-moments tell how much noise there is.
+changes a few blocks much, noise and the coder change all of them a little. The noise
+level is estimated from the clip's own quiet moments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The types of what ``result.json`` tells beside the tables, checked when a result is read.
+"""Types of the entries of ``result.json``, checked when a result is read.
 
 Results of earlier versions lack some keys, and unknown ones are kept: only the types of those that
 are read elsewhere are checked.

@@ -162,12 +162,22 @@ def label_corpus(corpus: Corpus, truth: Mapping[str, ClipTruth]) -> Corpus:
     Otherwise it is state 1 if it ends before the action, state 2 if it starts after it, and
     ambiguous if it overlaps it; in a chain, the state is that between two actions. Without boxes,
     false positives are not identified: tracklets are labelled by time alone, so precision is an
-    upper bound. Chunks are labelled by their time, with the number of the action. So that a step
-    of a chain that was left out can be told from a short one, an action between the times of two
-    chunks labels the one nearest to its middle.
+    upper bound. Chunks are labelled by their time, with the number of the action. To
+    distinguish a step of a chain that was left out from a short one, an action between the times
+    of two chunks labels the one nearest to its middle.
 
     Ground truth is looked up by clip id, then by the longest matching end of the video's path.
     Clips without any stay unlabelled, with a warning; it is an error if none has any.
+
+    Examples
+    --------
+    >>> from objectstates.data.synthetic import synthetic_corpus
+    >>> corpus = synthetic_corpus(n_clips=2)
+    >>> no_boxes = np.empty(0), np.empty((0, 4))
+    >>> truth = {clip: ClipTruth(clip, ((6.0, 9.0),), *no_boxes) for clip in corpus.clip_ids}
+    >>> labels = label_corpus(corpus, truth).tracklets.label
+    >>> set(labels[corpus.tracklets.end <= 6.0].tolist())
+    {1}
     """
     found = [truth_of(corpus, n, truth) for n in range(len(corpus))]
     if len({len(known.actions) for known in found if known is not None}) > 1:
@@ -290,7 +300,18 @@ def _some(names: list[str]) -> str:
 
 
 def read_truth(path: str | Path) -> dict[str, ClipTruth]:
-    """Ground truth by clip id; the formats are listed at the head of this module."""
+    r"""Ground truth by clip id; the formats are listed at the head of this module.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "truth.csv"
+    ...     lines = ["clip,action_start,action_end", "drawer_01,2.0,3.5"]
+    ...     _ = path.write_text("\n".join(lines))
+    ...     read_truth(path)["drawer_01"].actions
+    ((2.0, 3.5),)
+    """
     path = Path(path)
     if not path.exists():
         raise TruthError(f"{path} does not exist")

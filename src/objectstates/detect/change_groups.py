@@ -25,7 +25,7 @@ MAX_SHIFT = 2  # pixels of misalignment: the best match within is taken
 # Chosen on 30 simulated training clips and 60 real ones; recall varies by 0.05 around these values.
 LEAST_CHANGES = (0.15, 0.35, 0.6)  # of linked pixels; shadows change less than objects
 TIME_GAPS = (0.15, 0.5, np.inf)  # seconds between linked pixels: an object that moves fast, slowly
-REACH = 2  # pixels between linked ones: bridges a line that happens to look alike
+REACH = 2  # pixels between linked ones: bridges a line of unchanged colour
 LEAST_PIXELS = 8
 MAX_GROUPS = 10  # for each pair of the above, the largest; objects are small beside an arm
 SAME = 0.1  # of a group's pixels: another one that differs in fewer is a duplicate

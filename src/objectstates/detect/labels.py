@@ -5,7 +5,7 @@
 * YOLO: a folder with a text file per image, and the names of the classes (``yolo_labels.py``);
 * LabelMe: a JSON file per image, or a folder of them (``labelme_labels.py``).
 
-Which one it is, is told by the content.
+The format is recognised by the content.
 """
 
 from __future__ import annotations

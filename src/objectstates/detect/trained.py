@@ -28,7 +28,7 @@ class TrainedDetector(Protocol):
 
 
 def load_trained(path: str | Path, options: DetectorOptions | None = None) -> TrainedDetector:
-    """Read the file of either kind; which one it is, is told by the content."""
+    """Read the file of either kind, which is recognised by its content."""
     options = options or DetectorOptions()
     if _is_of_torch(Path(path)):
         from objectstates.detect import rcnn

@@ -4,10 +4,10 @@ The clip whose action is least likely to be right, by the verdict's chances (``v
 is wrong, correcting it is worth most, and if it is right, confirming it costs one glance.
 
 Without a verdict, the clip that stands for most others: a correction helps the clips that resemble
-the corrected one. Then clips are asked for in the order of greedy facility location, in which the
-next clip is the one that raises
+the corrected one. The order is then that of greedy facility location, in which the next clip is the
+one that raises
 
-    sum over clips m of  max over corrected or asked clips c of  similarity(c, m)
+    sum over clips m of  max over corrected or listed clips c of  similarity(c, m)
 
 most. The most typical clip comes first; a clip like one that is corrected already comes late.
 Similarity is that of the mean appearance of all tracklets (docs/corrections.md).
@@ -25,8 +25,8 @@ from objectstates.data.result import Result
 def ask_next(result: Result, corpus: Corpus | None = None) -> tuple[str, ...]:
     """The clips without corrections, those first whose action is least likely to be right.
 
-    corpus : the one that was fitted, with its features. Without chances and without a corpus, clips
-        are asked for in the order of least evidence.
+    corpus : the one that was fitted, with its features. Without chances and without a corpus, the
+        order is that of least evidence.
     """
     left = ~result.corrected
     if result.confidences is not None or corpus is None:

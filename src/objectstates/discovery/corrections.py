@@ -389,12 +389,12 @@ def within_bounds(corpus: Corpus, bounds: Bounds, time: Array, span: Array) -> t
 
 
 def with_told_spans(corpus: Corpus, bounds: Bounds, span: Array) -> Array:
-    """(N, A, 2) the spans of the actions, those that a person told in place of those found."""
+    """(N, A, 2) the spans of the actions, with corrected ones in place of those found."""
     span = span.copy()
     for n, clip in enumerate(corpus.clip_ids):
-        for k, told in enumerate(bounds[clip].spans if clip in bounds else ()):
-            if told is not None and not np.isnan(span[n, k]).any():
-                span[n, k] = told
+        for k, stated in enumerate(bounds[clip].spans if clip in bounds else ()):
+            if stated is not None and not np.isnan(span[n, k]).any():
+                span[n, k] = stated
     return span
 
 

@@ -82,7 +82,7 @@ class JointDiscovery(Settings, Estimator):
         what replicates best (``discovery/how_many.py``, ``result_.summary["changes"]``).
     optional : numbers (from 1) of the actions that a clip may lack, with the state after it.
     price : of lacking one: a clip lacks a step whose action and state score less than 1 - price
-        in the mean, where 1 is a score like in other clips; with the paper's labelling, the cost
+        on average, where 1 is a score like in other clips; with the paper's labelling, the cost
         in wrong labels of each side.
     pattern : which states of a chain look alike and share a classifier: "ABA" for closed, open,
         closed. None for different ones.

@@ -28,7 +28,7 @@ ROOM = 2.0  # seconds before and after the action; more makes no difference
 LEAST = 1e-6  # share of the picture; keeps logarithms finite
 LEAST_AMOUNT = -1.5  # a thirtieth of the usual change is nothing
 QUIET = np.log10(0.5)  # in clips with less of the usual change, something else may happen
-USUAL_COVER = 0.2  # of boxes that tell nothing: those of the change itself, or without a profile
+USUAL_COVER = 0.2  # of boxes without information: those of the change itself, or without a profile
 
 
 @dataclass(frozen=True, eq=False)

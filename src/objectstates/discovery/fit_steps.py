@@ -284,7 +284,7 @@ def with_verdict(
 ) -> Result:
     """``found``, the result on ``corpus``, with its verdict.
 
-    factors : those of the fit, if they are at hand.
+    factors : those of the fit, if they were kept.
     """
 
     def discover(clips: Corpus, parts: Sequence[Array]) -> Iterator[Result]:

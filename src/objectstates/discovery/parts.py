@@ -2,7 +2,7 @@
 
 The verdict learns from many parts of the same clips (``replication.py``). The features of a part
 are not factored again: their quadratic form follows from that of all clips (``solver/parts.py``),
-and that is the one of the fit under judgement where it is at hand.
+which is the judged fit's if that was kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Parts:
     """Problems of parts of ``corpus``.
 
     costs : of the features of all its clips, by side; a side that is not sought has none.
-    classes : (K,) which states look alike.
+    classes : (K,) the column of the states' classifier that each state uses.
     starts : random labellings whose mean is the first point.
     """
 

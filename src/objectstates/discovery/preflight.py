@@ -112,10 +112,10 @@ def _long_clips(result: Result) -> Advice | None:
 
 def _no_detections(result: Result) -> Advice | None:
     empty = np.diff(result.corpus.tracklets.offsets) == 0
-    told = {row.clip for row in result.corrections if row.kind in LEAVES_OUT}
-    skipped = (clip.clip for clip in result.skipped if clip.clip not in told)
+    excluded = {row.clip for row in result.corrections if row.kind in LEAVES_OUT}
+    skipped = (clip.clip for clip in result.skipped if clip.clip not in excluded)
     missed = (*skipped, *_ids(result, empty))
-    total = len(result.clips) + len({clip.clip for clip in result.skipped} - told)
+    total = len(result.clips) + len({clip.clip for clip in result.skipped} - excluded)
     if len(missed) < MISSED * total or not missed:
         return None
     return Advice(

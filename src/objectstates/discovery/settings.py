@@ -151,7 +151,7 @@ def _check_chain(settings: Mapping[str, Any]) -> None:
         return
     changes = int(settings["changes"])
     if settings["optional"] and settings["target"] != "joint":
-        raise SettingError("`optional`: what a clip lacks is told by both sides: `target` joint")
+        raise SettingError("`optional`: a missing step is found by both sides: use `target` joint")
     beyond = [number for number in settings["optional"] if number > changes]
     if beyond:
         raise SettingError(f"`optional`: there is no action {beyond[0]}: `changes` is {changes}")

@@ -277,7 +277,7 @@ class ClipView:
 
     @cached_property
     def judged(self) -> JudgedClip:
-        """What the truth says of the labels."""
+        """The labels compared with the truth."""
         return judge_clip(self.result, self.number, self.tracklets, self.actions)
 
 

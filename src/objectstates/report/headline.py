@@ -90,14 +90,14 @@ def summary(result: Result) -> str:
         if result.summary.get("kind") == "predict"
         else f"from what the clips have in common{'' if result.corrections else ' alone'}"
     )
-    told = "No labels were used."
+    source = "No labels were used."
     if corrected := len({row.clip for row in result.corrections}):
         how += " and from the corrections"
         clips = "1 clip was" if corrected == 1 else f"{corrected} clips were"
-        told = f"{clips} corrected by a person."
+        source = f"{clips} corrected by a person."
     verdict = result.verdict
     if verdict is None or set(verdict.findings) == {"found"}:
-        return f"{told} In each clip objectstates found {what}, {how}."
+        return f"{source} In each clip objectstates found {what}, {how}."
     if set(verdict.findings) == {"not_found"}:
         return (
             f"objectstates looked for {what}, {how}, and did not find it. The labels below are "

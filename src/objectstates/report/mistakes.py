@@ -1,4 +1,4 @@
-"""What the truth says of a clip's labels: the true actions, mistakes, and how much is wrong."""
+"""A clip's labels compared with the truth: the true actions, mistakes, and how much is wrong."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def read_signals(episode: RecordedEpisode, keys: tuple[str, ...]) -> EpisodeSign
     return EpisodeSignals(times, values)
 
 
-@lru_cache(maxsize=2)  # a v3.0 file holds many episodes, which are asked for one after another
+@lru_cache(maxsize=2)  # a v3.0 file holds many episodes, which are read one after another
 def _columns(path: Path, _modified: int, keys: tuple[str, ...]) -> pa.Table:
     return read_parquet(path, ["timestamp", "episode_index", *keys])
 

@@ -28,6 +28,6 @@ def start_child(module: str, *, stderr: IO[bytes] | None = None) -> subprocess.P
 
 
 def import_path() -> str:
-    """Where the child finds this package, also if that was told relative to another folder."""
+    """``PYTHONPATH`` of the child: absolute, because its working directory may be another."""
     ours = str(Path(__file__).resolve().parents[2])
     return os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -16,7 +16,7 @@ from objectstates.track.tracks import Track
 from objectstates.video.reader import read_frames
 
 SECONDS = 3.0  # to each side of the frame
-PER_SECOND = 2.0  # frames that are shown for a nod; nearer ones teach next to nothing
+PER_SECOND = 2.0  # frames to be confirmed; nearer ones add little to the training
 MAX_SIDE = 320  # pixels, in which points are tracked
 
 Boxes = npt.NDArray[np.float64]

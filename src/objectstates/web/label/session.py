@@ -1,6 +1,6 @@
 """A session of labelling: which frames, which boxes, and the detector learned from them.
 
-Nothing here knows of HTTP. All methods may be called from several threads. What a user does is on
+It does not depend on HTTP. All methods may be called from several threads. What a user does is on
 disk before the method returns; a new session in the same folder goes on where the last one ended.
 """
 
@@ -39,7 +39,7 @@ from objectstates.web.label.trainer import Request, Trainer
 from objectstates.web.label.training_record import TrainingRecord
 
 FIRST_TRAINING = 5  # boxes by hand, before which proposals would be guesses
-LEAST_SCORE = 0.15  # of a proposal: below, it is more in the way than of use
+LEAST_SCORE = 0.15  # of a proposal: a weaker one hinders more than it helps
 ENOUGH_RECALL = 0.9  # with which the page suggests to finish
 
 Publish = Callable[[str, Mapping[str, Any]], None]
@@ -47,7 +47,7 @@ Publish = Callable[[str, Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Followed:
-    """Boxes that were followed from one frame, and wait for a nod."""
+    """Boxes that were followed from one frame, and wait for confirmation."""
 
     id: int
     clip: str
@@ -98,7 +98,7 @@ class LabelSession:
         self._progress: dict[str, Any] | None = None
         self._problem = ""
         self._stopped = threading.Event()
-        self._trainer = Trainer(self._told)
+        self._trainer = Trainer(self._trained)
         self._looks = threading.Thread(target=self._prepare, name="looks", daemon=True)
 
     # --- life ---------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class LabelSession:
             return self.frame(clip, image.time)
 
     def unlabel(self, clip: str, time: float) -> dict[str, Any]:
-        """Remove all that is said of a frame."""
+        """Remove all labels of a frame."""
         self._known(clip)
         with self._lock:
             key = frame_key(clip, time)
@@ -273,7 +273,7 @@ class LabelSession:
             return self.frame(clip, time)
 
     def follow(self, clip: str, time: float) -> dict[str, Any]:
-        """Follow the boxes of a labelled frame through the clip, to be shown for a nod."""
+        """Follow the boxes of a labelled frame through the clip, to be confirmed."""
         with self._lock:
             frame = self._labels.frames.get(frame_key(clip, time))
             if frame is None or not frame.boxes or clip not in self._clips:
@@ -348,7 +348,7 @@ class LabelSession:
     def _digest(self) -> str:
         return content_digest(self._labels.path) if self._labels.path.exists() else ""
 
-    def _told(self, request: Request, answer: dict[str, Any]) -> None:
+    def _trained(self, request: Request, answer: dict[str, Any]) -> None:
         """An answer of the training process, in the trainer's thread."""
         with self._lock:
             match answer["kind"]:
@@ -368,7 +368,7 @@ class LabelSession:
         self._tell("label.progress" if answer["kind"] == "progress" else "label.state")
 
     def _remember(self, request: Request, answer: dict[str, Any]) -> None:
-        used = answer["counts"]  # told by the training, because the labels may have changed since
+        used = answer["counts"]  # by the training: the labels may have changed since
         facts = {"recall": answer["recall"], "boxes": used["boxes"], "clips": used["videos"]}
         facts["digest"] = answer["digest"]
         try:

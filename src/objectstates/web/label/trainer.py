@@ -14,7 +14,7 @@ from typing import Any, Literal
 from objectstates.base.cache import content_digest
 from objectstates.web.child_process import start_child
 
-Told = Callable[["Request", dict[str, Any]], None]
+OnAnswer = Callable[["Request", dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Request:
 class Trainer:
     """Runs one training at a time. While one runs, only the newest request waits.
 
-    told : called, from a thread, with a request and each answer (``train_worker.py``); at the end
-        one of kind "done".
+    on_answer : called, from a thread, with a request and each answer (``train_worker.py``); at the
+        end one of kind "done".
     """
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, on_answer: OnAnswer) -> None:
+        self._on_answer = on_answer
         self._lock = threading.Condition()
         self._waiting: Request | None = None
         self._running: Request | None = None
@@ -89,12 +89,14 @@ class Trainer:
                 self._serve(request)
             except (OSError, ValueError) as problem:
                 if not self._closed:
-                    self._told(request, {"kind": "failed", "error": f"training ended: {problem}"})
+                    self._on_answer(
+                        request, {"kind": "failed", "error": f"training ended: {problem}"}
+                    )
                 self._end_process()
             with self._lock:
                 self._running = None
             if not self._closed:
-                self._told(request, {"kind": "done"})
+                self._on_answer(request, {"kind": "done"})
 
     def _serve(self, request: Request) -> None:
         """Send the request, and pass answers on until the last."""
@@ -111,7 +113,7 @@ class Trainer:
             if not line:
                 raise ValueError(f"its process ended with code {process.wait(10)}")
             answer = json.loads(line)
-            self._told(request, answer)
+            self._on_answer(request, answer)
             self._digest = answer.get("digest", self._digest)
             if answer["kind"] in ("recall", "failed"):
                 return

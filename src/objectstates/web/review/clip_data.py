@@ -1,4 +1,4 @@
-"""What the page shows of one clip: timeline, tracklets with boxes, and what was told."""
+"""What the page shows of one clip: timeline, tracklets with boxes, and corrections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from objectstates.data.result import Result
 from objectstates.report.clip_parts import TrackletView
 from objectstates.report.clip_view import ClipView
 from objectstates.video.reader import probe, read_frames
-from objectstates.web.review.edits import Rows, told_of
+from objectstates.web.review.edits import Rows, correction_of
 
 _BINS = 300  # of the change curve: about one for three pixels
 _MOST_FRAMES = 20_000  # of a clip, whose times are sent to the page
@@ -67,7 +67,7 @@ def _tracklet_json(tracklet: TrackletView, rows: Rows) -> dict[str, Any]:
         "start": round(tracklet.start, 4),
         "end": round(tracklet.end, 4),
         "state": tracklet.state,
-        "told": told_of(rows, tracklet.index, (tracklet.start, tracklet.end)),
+        "told": correction_of(rows, tracklet.index, (tracklet.start, tracklet.end)),
         "boxes": np.round(tracklet.boxes, 3).tolist(),
     }
 

@@ -14,7 +14,7 @@ from objectstates.data.corrections import LEAVES_OUT, Correction
 
 Rows = tuple[Correction, ...]
 NOT_OBJECT: Literal["not_object"] = "not_object"
-"""What a person says of a tracklet: the number of its state, this, or nothing ("")."""
+"""The correction of a tracklet: the number of its state, this, or nothing ("")."""
 
 _SAME = 1e-3  # seconds; times that differ by less are those of the same tracklet
 
@@ -59,7 +59,7 @@ def with_state(rows: Rows, clip: str, start: float, end: float, state: str) -> R
 
 
 def with_tracklet(
-    rows: Rows, clip: str, index: int, interval: tuple[float, float], told: str
+    rows: Rows, clip: str, index: int, interval: tuple[float, float], value: str
 ) -> Rows:
     """What a tracklet shows: a state (during its time), not the object, or as found.
 
@@ -71,19 +71,19 @@ def with_tracklet(
         if not _is_state_of(row, *interval)
         and not (row.kind == "not_object" and row.value == str(index))
     )
-    if told == "":
+    if value == "":
         return others
-    if told == NOT_OBJECT:
+    if value == NOT_OBJECT:
         return (*others, Correction(clip, NOT_OBJECT, value=str(index)))
-    if told.isdigit():
-        return with_state(others, clip, *interval, told)
+    if value.isdigit():
+        return with_state(others, clip, *interval, value)
     raise CorrectionError(
-        f"there is no answer {told!r} for a tracklet: the number of a state, not_object or none"
+        f"there is no answer {value!r} for a tracklet: the number of a state, not_object or none"
     )
 
 
-def told_of(rows: Rows, index: int, interval: tuple[float, float]) -> str:
-    """What the rows of a clip say of one of its tracklets by itself."""
+def correction_of(rows: Rows, index: int, interval: tuple[float, float]) -> str:
+    """The correction of one tracklet of a clip by itself, if its rows have one."""
     for row in rows:
         if row.kind == "not_object" and row.value == str(index):
             return NOT_OBJECT

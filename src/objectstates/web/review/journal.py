@@ -97,7 +97,7 @@ class Journal:
         self._put(clip, after)
 
     def undo(self) -> Step | None:
-        """Take back the last change; None if there is none."""
+        """Undo the last change; None if there is none."""
         if not self.undoable:
             return None
         step = self.undoable.pop()
@@ -106,7 +106,7 @@ class Journal:
         return step
 
     def redo(self) -> Step | None:
-        """Repeat the last change that was taken back; None if there is none."""
+        """Redo the last change that was undone; None if there is none."""
         if not self.undone:
             return None
         step = self.undone.pop()

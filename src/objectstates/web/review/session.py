@@ -1,4 +1,4 @@
-"""The review of one discovery: its answers, what a person tells, and what follows from it.
+"""The review of one discovery: its answers, the corrections, and the answers that follow from them.
 
 Without HTTP: ``routes.py`` is a thin layer over it. All methods may be called from any thread.
 Every change is on disk before its method returns (``journal.py``), and the refit then follows in
@@ -233,7 +233,7 @@ class ReviewSession:
         """Leave the clip out for this reason, or take it in again."""
         self._edit(clip, lambda rows: edits.with_toggled(rows, clip, kind))
 
-    def set_tracklet(self, clip: str, index: int, told: str) -> None:
+    def set_tracklet(self, clip: str, index: int, value: str) -> None:
         """What the tracklet with this index shows."""
         self._check_clip(clip)
         view = self._bare_view(clip)
@@ -241,7 +241,7 @@ class ReviewSession:
             raise CorrectionError(f"the clip has no tracklet {index}: it has {len(view.tracklets)}")
         tracklet = view.tracklets[index]
         interval = max(tracklet.start, 0.0), tracklet.end
-        self._edit(clip, lambda rows: edits.with_tracklet(rows, clip, index, interval, told))
+        self._edit(clip, lambda rows: edits.with_tracklet(rows, clip, index, interval, value))
 
     def set_state(self, clip: str, start: float, end: float, state: str) -> None:
         """The object is in this state from start to end, seconds."""
@@ -249,20 +249,20 @@ class ReviewSession:
         self._edit(clip, lambda rows: edits.with_state(rows, clip, start, end, state))
 
     def clear(self, clip: str) -> None:
-        """Forget all that was told of a clip."""
+        """Remove all corrections of a clip."""
         self._edit(clip, lambda _: ())
 
     def undo(self) -> str | None:
-        """Take back the last change; the clip it was of."""
+        """Undo the last change; returns its clip."""
         with self._lock:
             step = self._journal.undo()
-            return None if step is None else self._told(step.clip)
+            return None if step is None else self._corrected(step.clip)
 
     def redo(self) -> str | None:
-        """Repeat what was taken back; the clip it was of."""
+        """Redo the last change that was undone; returns its clip."""
         with self._lock:
             step = self._journal.redo()
-            return None if step is None else self._told(step.clip)
+            return None if step is None else self._corrected(step.clip)
 
     def rename(self, names: LabelNames) -> None:
         """What to call the states and the action."""
@@ -310,9 +310,9 @@ class ReviewSession:
             others = tuple(row for row in self._rows if row.clip != clip)
             self._refitter.check((*others, *rows), self._journal.names)
             self._journal.change(clip, rows)
-            self._told(clip)
+            self._corrected(clip)
 
-    def _told(self, clip: str) -> str:
+    def _corrected(self, clip: str) -> str:
         self._before = self._answers
         self._refit()
         self.events.publish("review.changed", {"clip": clip})
@@ -363,7 +363,7 @@ class ReviewSession:
     def _row(self, clip: str, now: bool, since: bool) -> dict[str, Any]:
         rows, chances = self._journal.of(clip), self._chances.get(clip)
         if chances is not None:
-            chances = self._with_told(chances, rows)
+            chances = self._with_certain(chances, rows)
         known = None if chances is None else confidence(chances)
         return {
             "id": clip,
@@ -378,14 +378,14 @@ class ReviewSession:
             "has_video": clip in self._has_video,
         }
 
-    def _with_told(self, chances: Chances, rows: edits.Rows) -> Chances:
-        """The chances with 1 for the actions that a person has told."""
-        told = [
+    def _with_certain(self, chances: Chances, rows: edits.Rows) -> Chances:
+        """The chances with 1 for the actions that a person has corrected."""
+        certain = [
             any(edits.is_of_action(row, self._number(k + 1)) for row in rows)
             for k in range(self._bare.n_actions)
         ]
-        given = (1.0 if known else chance for known, chance in zip(told, chances, strict=False))
-        return (*given, *chances[len(told) :])
+        given = (1.0 if known else chance for known, chance in zip(certain, chances, strict=False))
+        return (*given, *chances[len(certain) :])
 
     def _least_chances(self, clips: Sequence[str]) -> Array:
         """(n, 1 + K) per clip the least chance of its actions, and those of its states."""

@@ -15,7 +15,7 @@ let visited = []; // clip and time of earlier frames
 let saving = Promise.resolve();
 let timer = 0;
 let wholeStrip = false; // whether all labelled frames are shown
-let followed = null; // boxes that wait for a nod
+let followed = null; // boxes that wait for confirmation
 
 const editor = new BoxEditor($("overlay"), changed);
 
