@@ -143,7 +143,7 @@ def test_a_file_edited_by_hand_counts_and_drops_the_history(session, found):
     try:
         assert again.state()["undo"] is None
         assert row_of(again, "b")["kinds"] == ["action", "state"]
-        told = again.clip("d")["told"][0]
+        told = again.clip("d")["corrections"][0]
         assert told["kind"] == "confirm"
         assert told["start"] < told["end"]  # those of the result
     finally:
@@ -175,9 +175,9 @@ def test_each_correction_can_be_taken_back(session):
     session.leave_out("a", "exclude")
     assert row_of(session, "a")["kinds"] == ["exclude"]
     session.leave_out("a", "exclude")
-    for told in ("1", "2", "not_object", ""):
-        session.set_tracklet("a", 3, told)
-        assert session.clip("a")["tracklets"][3]["told"] == told
+    for value in ("1", "2", "not_object", ""):
+        session.set_tracklet("a", 3, value)
+        assert session.clip("a")["tracklets"][3]["correction"] == value
     assert row_of(session, "a")["kinds"] == []
     session.set_tracklet("a", 3, "1")
     session.clear("a")
@@ -277,7 +277,7 @@ def test_each_action_of_a_chain_is_corrected_by_its_number(tmp_path):
         answer = row_of(session, "clip 1")["answer"]
         np.testing.assert_allclose(answer["actions"], [[1.6, 2.0], [3.0, 3.4]], atol=0.05)
         session.set_action("clip 2", 1.2, 1.6, 1)
-        told = {(row["kind"], row["value"]) for row in session.clip("clip 2")["told"]}
+        told = {(row["kind"], row["value"]) for row in session.clip("clip 2")["corrections"]}
         assert told == {("action", "1"), ("confirm", "2")}, "the other stays confirmed"
         with pytest.raises(CorrectionError, match="no action 3"):
             session.set_action("clip 1", 3.0, 3.4, 3)

@@ -54,7 +54,7 @@ def clip_json(view: ClipView, rows: Rows) -> dict[str, Any]:
         if np.isnan(scores).any()
         else [[round(float(x), 4) for x in row] for row in scores],
         "tracklets": [_tracklet_json(tracklet, rows) for tracklet in view.tracklets],
-        "told": [
+        "corrections": [
             {"kind": row.kind, "start": row.start, "end": row.end, "value": row.value}
             for row in rows
         ],
@@ -67,7 +67,7 @@ def _tracklet_json(tracklet: TrackletView, rows: Rows) -> dict[str, Any]:
         "start": round(tracklet.start, 4),
         "end": round(tracklet.end, 4),
         "state": tracklet.state,
-        "told": correction_of(rows, tracklet.index, (tracklet.start, tracklet.end)),
+        "correction": correction_of(rows, tracklet.index, (tracklet.start, tracklet.end)),
         "boxes": np.round(tracklet.boxes, 3).tolist(),
     }
 

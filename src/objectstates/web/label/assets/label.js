@@ -281,7 +281,7 @@ function showClips() {
   if (frame) select.value = frame.clip;
 }
 
-function told(data) {
+function update(data) {
   if (!state) return;
   const had = state.training.has_detector;
   const other = data.counts.boxes !== state.counts.boxes || data.counts.frames !== state.counts.frames;
@@ -354,8 +354,8 @@ $("keys").addEventListener("click", showKeys);
 addEventListener("resize", () => editor.draw());
 addEventListener("beforeunload", () => saved());
 
-listen("label.state", told);
-listen("label.progress", told);
+listen("label.state", update);
+listen("label.progress", update);
 listen("hello", () => state && attempt(refresh));
 attempt(async () => {
   await refresh();

@@ -129,8 +129,8 @@ function loadSome() {
 
 export function marks(row) {
   const made = [];
-  const told = { action: "corrected", state: "corrected", not_object: "corrected", confirm: "right", exclude: "excluded", no_change: "no change" };
-  for (const text of new Set(row.kinds.map((kind) => told[kind]))) made.push(element("span", { class: `mark ${text === "right" ? "ok" : ""}` }, text));
+  const marks = { action: "corrected", state: "corrected", not_object: "corrected", confirm: "right", exclude: "excluded", no_change: "no change" };
+  for (const text of new Set(row.kinds.map((kind) => marks[kind]))) made.push(element("span", { class: `mark ${text === "right" ? "ok" : ""}` }, text));
   if (row.answer.outlier) made.push(element("span", { class: "mark", title: row.answer.outlier }, "outlier"));
   if (row.noted) made.push(element("span", { class: "mark", title: "has a note" }, "note"));
   if (row.confidence !== null && !row.answer.left_out) {

@@ -112,7 +112,7 @@ export function draw() {
       boxes.append(shape);
       shapes.set(tracklet.index, shape);
     }
-    const kind = tracklet.told === "not_object" ? "not" : tracklet.state ? `state-${tracklet.state}` : "thin";
+    const kind = tracklet.correction === "not_object" ? "not" : tracklet.state ? `state-${tracklet.state}` : "thin";
     shape.firstChild.setAttribute("class", `box halo${kind === "thin" ? " thin" : ""}`);
     shape.lastChild.setAttribute("class", `box ${kind}`);
     for (const rectangle of shape.children) {

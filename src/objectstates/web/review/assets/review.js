@@ -258,7 +258,7 @@ timeline.onAct({
   setAction,
   changedAction,
   saveAction,
-  setTracklet: (index, told, how = {}) => tellClip("tracklet", { tracklet: index, value: told }, how),
+  setTracklet: (index, value, how = {}) => tellClip("tracklet", { tracklet: index, value }, how),
 });
 list.onChoose((id) => {
   select(id);

@@ -5,7 +5,7 @@ import { actionLabels, model, name, seconds, snap, span, stateNumbers, framesFro
 
 const SVG = "http://www.w3.org/2000/svg";
 const place = document.getElementById("timeline");
-let acts = {}; // what the page does: seek(time), setAction(start, end), setTracklet(index, told)
+let acts = {}; // what the page does: seek(time), setAction(start, end), setTracklet(index, value)
 let actions = []; // [start, end] of each as shown: dragged, or as found; null where there is none
 let current = 0; // the action that keys and buttons move: of a chain, the one that was touched last
 let drawn = []; // per action its lane, bar and handles
@@ -55,7 +55,7 @@ export function show() {
   const labels = actionLabels();
   actions = labels.map((_, k) => {
     const found = clip.answer.actions[k];
-    const shown = model.state.phase === "refitting" ? toldAction(clip, k) || found : found || toldAction(clip, k);
+    const shown = model.state.phase === "refitting" ? correctedAction(clip, k) || found : found || correctedAction(clip, k);
     return shown ? [...shown] : null;
   });
   drawn = labels.map((label, k) => actionLane(clip, label, k));
@@ -68,8 +68,8 @@ export function show() {
   if (focused) place.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
-function toldAction(clip, k) {
-  const row = clip.told.find((each) => ["action", "confirm"].includes(each.kind) && ["", String(k + 1)].includes(each.value) && each.start !== null && each.end !== null);
+function correctedAction(clip, k) {
+  const row = clip.corrections.find((each) => ["action", "confirm"].includes(each.kind) && ["", String(k + 1)].includes(each.value) && each.start !== null && each.end !== null);
   return row ? [row.start, row.end] : null;
 }
 
@@ -189,18 +189,18 @@ function trackletLanes(clip) {
 }
 
 function trackletButton(tracklet) {
-  const says = tracklet.told === "not_object" ? "not the object" : tracklet.told && (name(`state_${tracklet.told}`) ?? tracklet.told);
+  const says = tracklet.correction === "not_object" ? "not the object" : tracklet.correction && (name(`state_${tracklet.correction}`) ?? tracklet.correction);
   const is = tracklet.state ? name(`state_${tracklet.state}`) : "no state";
-  const kind = tracklet.told === "not_object" ? "not" : tracklet.state ? `state-${tracklet.state}` : "";
+  const kind = tracklet.correction === "not_object" ? "not" : tracklet.state ? `state-${tracklet.state}` : "";
   const label = `${span([tracklet.start, tracklet.end])}: ${is}${says ? `, you said ${says}` : ""}`;
   const made = element("button", {
-    type: "button", class: `tracklet ${kind}${says ? " told" : ""}`, "data-key": `tracklet-${tracklet.index}`,
+    type: "button", class: `tracklet ${kind}${says ? " corrected" : ""}`, "data-key": `tracklet-${tracklet.index}`,
     "data-index": String(tracklet.index), "aria-label": label, title: `${label}. Click: say what it shows`,
     onpointerdown: (event) => event.stopPropagation(),
     onclick: () => cycle(tracklet),
     onfocus: () => acts.seek((tracklet.start + tracklet.end) / 2),
     onkeydown: (event) => keyOnTracklet(event, tracklet),
-  }, tracklet.told === "not_object" ? "✕" : tracklet.told);
+  }, tracklet.correction === "not_object" ? "✕" : tracklet.correction);
   made.style.left = percent(tracklet.start);
   made.style.width = `calc(${(100 * (share(tracklet.end) - share(tracklet.start))).toFixed(3)}% - 1px)`;
   return made;
@@ -209,19 +209,19 @@ function trackletButton(tracklet) {
 /** A click goes on to the next of: state 1, state 2 and so on, not the object, as found. */
 async function cycle(tracklet) {
   const order = [...stateNumbers(), "not_object", ""];
-  const at = order.indexOf(tracklet.told);
+  const at = order.indexOf(tracklet.correction);
   for (let k = 1; k <= order.length; k += 1) {
-    const told = order[(at + k) % order.length];
+    const value = order[(at + k) % order.length];
     // What contradicts other corrections is passed over; as found is always possible.
-    if (told === tracklet.told || await acts.setTracklet(tracklet.index, told, { quiet: told !== "" })) return;
+    if (value === tracklet.correction || await acts.setTracklet(tracklet.index, value, { quiet: value !== "" })) return;
   }
 }
 
 function keyOnTracklet(event, tracklet) {
-  const told = stateNumbers().includes(event.key) ? event.key : { d: "not_object", Backspace: "", Delete: "" }[event.key];
-  if (told === undefined || event.ctrlKey || event.metaKey) return;
+  const value = stateNumbers().includes(event.key) ? event.key : { d: "not_object", Backspace: "", Delete: "" }[event.key];
+  if (value === undefined || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
-  acts.setTracklet(tracklet.index, told);
+  acts.setTracklet(tracklet.index, value);
 }
 
 function ruler(clip) {
