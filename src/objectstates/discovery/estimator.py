@@ -263,7 +263,7 @@ class JointDiscovery(Settings, Estimator):
             except (InfeasibleClipError, CorrectionError):
                 if chain[0] == 1:
                     raise
-                break  # fewer tracklets than states, or corrections of fewer changes
+                break  # fewer tracklets than states, or told of fewer changes
             expected[chain] = how_many.weakest_action(fitted[chain].result_)
         return fitted[how_many.choose(expected)], expected
 
