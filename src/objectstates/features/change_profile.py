@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -106,30 +105,12 @@ def clip_change(
     image_fps : frame rate of a folder of images.
     origin : see `read_aligned`: all times are then seconds from there.
     """
-    fps = image_fps if Path(path).is_dir() else 0.0
-    return _last_change(str(path), _modified(Path(path)), start, end, fps, origin)
+    return change_of(read_aligned(path, start, end, image_fps=image_fps, origin=origin))
 
 
-@lru_cache(maxsize=1)  # the detector and the features of a clip both need it
-def _last_change(
-    path: str,
-    _modified: int,
-    start: float | None,
-    end: float | None,
-    image_fps: float,
-    origin: float | None,
-) -> ClipChange:
-    shots = read_aligned(path, start, end, image_fps=image_fps or 25.0, origin=origin)
+def change_of(shots: Sequence[AlignedFrames]) -> ClipChange:
+    """What changes for good in a clip of some shots."""
     return join_shots([find_change(shot) for shot in shots])
-
-
-def _modified(path: Path) -> int:
-    """When a video, or an image of a folder, was last written, in nanoseconds; 0 if unknown."""
-    try:
-        files = [path, *path.iterdir()] if path.is_dir() else [path]
-        return max(file.stat().st_mtime_ns for file in files)
-    except OSError:
-        return 0  # reading it reports why
 
 
 def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
