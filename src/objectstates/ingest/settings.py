@@ -30,7 +30,7 @@ from objectstates.video.clip_list import ClipSpan
 if TYPE_CHECKING:  # workers need no pyarrow
     from objectstates.data.corpus import Corpus
 
-VERSION = 6  # of observations, part of cache keys: raise it when their content may change
+VERSION = 7  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
 
 
