@@ -51,10 +51,8 @@ def test_one_decoding_gives_what_two_do(video, start, end, recorded, every):
 
 def test_a_clip_that_takes_too_much_memory_is_not_kept(video, monkeypatch):
     clip, settings, info = ClipSpan("a", video), ObserveSettings(), probe(video)
-    gray, colour = info.width * info.height, 3 * info.width * info.height
-    needed = info.duration * (
-        min(info.fps, settings.read_fps) * gray + settings.detect_fps * colour
-    )
+    pixels = info.duration * info.width * info.height
+    needed = pixels * info.fps * (1 + 3) + pixels * 3 * settings.detect_fps
     for room, kept in ((1.05 * needed, True), (0.95 * needed, False)):
         monkeypatch.setattr(clip_frames, "MOST_BYTES", int(room))
         assert (decoded_with_change(clip, info, settings, every=False) is not None) == kept
