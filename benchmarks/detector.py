@@ -30,7 +30,8 @@ from objectstates.detect.fewshot_training import Recipe, train
 from objectstates.detect.from_truth import judge_labels, train_labels
 from objectstates.detect.metrics import Evaluation, ImageRow, evaluate
 from objectstates.features.registry import load_backbone
-from objectstates.ingest.observe import Observation, ObserveSettings, observe
+from objectstates.ingest.observe import Observation, observe
+from objectstates.ingest.settings import ObserveSettings
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, read_frames
 

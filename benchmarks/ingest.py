@@ -146,7 +146,7 @@ def stages(clips: list[ClipSpan], settings: IngestSettings, frames: int) -> dict
     """Milliseconds of each stage, in one process, per frame of the videos."""
     from objectstates.detect import fewshot, precomputed_boxes
     from objectstates.features import feature_maps, flow, lite0
-    from objectstates.ingest import observe, worker
+    from objectstates.ingest import clip_frames, observe, worker
     from objectstates.track import tracker
     from objectstates.video import video_file
 
@@ -154,6 +154,8 @@ def stages(clips: list[ClipSpan], settings: IngestSettings, frames: int) -> dict
     parts: list[tuple[Any, str, str]] = [
         (video_file.VideoFile, "_pixels", "convert"),
         (worker, "clip_change", "change profile"),
+        (clip_frames, "align_frames", "change profile"),
+        (clip_frames, "change_of", "change profile"),
         (tracker.Tracker, "update", "track"),
         (tracker.Tracker, "finish", "track"),
         (flow.FlowEstimator, "update", "flow"),

@@ -53,8 +53,8 @@ class Row:
 def judge(clip: ClipSpan, truth: ClipTruth, boxes: int = BOXES) -> Row:
     """Detect and track in a clip, and compare with its annotated boxes."""
     video = probe(clip.video)
-    detector = MotionDetector(boxes).for_clip(clip, video)
-    clip_change(clip.video, clip.start, clip.end, image_fps=video.fps)  # so it isn't timed
+    change = clip_change(clip.video, clip.start, clip.end, image_fps=video.fps)
+    detector = MotionDetector(boxes).for_clip(clip, video).with_change(change)
     start = time.process_time()
     blank = Frame(float(truth.times[0]), np.zeros((video.height, video.width, 3), np.uint8))
     detector.detect([blank])

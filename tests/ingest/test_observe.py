@@ -11,7 +11,8 @@ from objectstates.detect.precomputed_boxes import BoxesDetector
 from objectstates.features import torch_backbones
 from objectstates.features.lite0 import Lite0
 from objectstates.features.torch_backbones import TorchBackbone
-from objectstates.ingest.observe import DetectionLog, ObserveSettings, _ClipPass, observe
+from objectstates.ingest.observe import DetectionLog, _ClipPass, observe
+from objectstates.ingest.settings import ObserveSettings
 from objectstates.ingest.time_scale import TimeScale
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import probe

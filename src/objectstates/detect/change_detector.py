@@ -84,9 +84,9 @@ class ClipProposals(FrameDetector):
         self._boxes = boxes
         self._chosen: dict[int, tuple[Floats, Floats]] = {}
 
-    def with_change(self, read_change: Callable[[], ClipChange]) -> ClipProposals:
-        """The same detector, for a change that is read from elsewhere than the video."""
-        return ClipProposals(read_change, self._boxes, self._origin)
+    def with_change(self, change: ClipChange) -> ClipProposals:
+        """The same detector, for a change that is known: the video is not read."""
+        return ClipProposals(lambda: change, self._boxes, self._origin)
 
     @cached_property
     def _change(self) -> ClipChange:

@@ -28,7 +28,7 @@ from objectstates.base.npz_file import read_npz
 from objectstates.base.storage import write_atomically
 from objectstates.detect.detections import Detections, DetectorOptions, FrameDetector
 from objectstates.detect.nms import suppress
-from objectstates.detect.proposals import GRID, dense_boxes, describe_bins, integral, score_boxes
+from objectstates.detect.proposals import GRID, dense_boxes, describe_bins, score_boxes
 from objectstates.features import lite0
 from objectstates.features.backbones import Backbone, FeatureMap, FeatureMaps
 from objectstates.features.lite0 import FINE_STRIDES, Lite0
@@ -39,7 +39,7 @@ Floats32 = npt.NDArray[np.float32]
 
 FORMAT = "objectstates few-shot detector"
 FORMAT_VERSION = 2
-VERSION = 2  # of detections, part of cache keys: raise it when the same file may detect otherwise
+VERSION = 3  # of detections, part of cache keys: raise it when the same file may detect otherwise
 MAX_SHAPES, MAX_SIDE = 1000, 10_000  # of a file; detectors that are trained have far fewer
 
 CELL = FINE_STRIDES[0]  # pixels of the resized image along the side of a cell
@@ -246,9 +246,7 @@ def locate(
 
 def dense_scores(cells: Floats32, head: Head, boxes: Floats) -> Floats:
     """(n,) scores of boxes in pixels of the resized image."""
-    planes = cells @ head.weights.T.astype(np.float32)
-    scores: Floats = score_boxes(integral(planes), boxes / CELL, GRID)
-    return scores + head.bias
+    return score_boxes(cells, head.weights.astype(np.float32), boxes / CELL) + head.bias
 
 
 def describe(cells: Floats32, boxes: Floats) -> Floats32:

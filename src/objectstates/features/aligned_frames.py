@@ -9,7 +9,7 @@ of an estimate.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from objectstates.features.flow import estimate_camera
 from objectstates.features.shots import find_cuts
-from objectstates.video.reader import probe, read_frames
+from objectstates.video.reader import Frame, VideoInfo, probe, read_frames
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
@@ -28,7 +28,7 @@ Bytes = npt.NDArray[np.uint8]
 
 SIDE = 160  # pixels of the longer side
 FPS = 30.0
-MAX_FRAMES = 300  # of a clip; longer ones are read at fewer frames per second
+MAX_FRAMES = 150  # of a clip; longer ones are read at fewer frames per second
 KEY_FPS = 4.0  # frames per second at which the camera is estimated
 SMOOTHING = 0.8  # pixels; standard deviation
 LEAST_FOUND = 0.3  # of the points of the middle frame: enough to estimate the camera by
@@ -67,14 +67,29 @@ def read_aligned(
         depend on the place of an episode in its file.
     """
     info = probe(path, image_fps=image_fps)
-    seconds = max((end or info.duration) - (start or 0.0), 1e-3)
-    if origin is not None:  # in whole frames, because bounds of episodes are rounded
-        seconds = max(round(((end or info.duration) - origin) * info.fps), 1) / info.fps
-    fps = min(FPS, MAX_FRAMES / seconds)
+    fps = rate_for(info, start, end, origin)
     with read_frames(
         path, start, end, fps=fps, max_side=SIDE, image_fps=image_fps, origin=origin
     ) as reading:
-        frames = [replace(frame, image=_lab(frame.image)) for frame in reading]
+        return align_frames(reading, fps, origin)
+
+
+def rate_for(
+    video: VideoInfo, start: float | None, end: float | None, origin: float | None
+) -> float:
+    """Frames per second at which a span of a video is read."""
+    seconds = max((end or video.duration) - (start or 0.0), 1e-3)
+    if origin is not None:  # in whole frames, because bounds of episodes are rounded
+        seconds = max(round(((end or video.duration) - origin) * video.fps), 1) / video.fps
+    return min(FPS, MAX_FRAMES / seconds)
+
+
+def align_frames(frames: Iterable[Frame], fps: float, origin: float | None) -> list[AlignedFrames]:
+    """The same of frames that were read at a rate, `SIDE` pixels wide or high; they are modified.
+
+    origin : see `read_aligned`.
+    """
+    frames = [replace(frame, image=_lab(frame.image)) for frame in frames]
     times, scale = np.array([frame.time for frame in frames]), frames[0].scale[0]
     if origin is not None:
         times = np.round(times - origin, 9)
@@ -90,7 +105,8 @@ def read_aligned(
 
 
 def _lab(image: Bytes) -> Bytes:
-    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2LAB), np.uint8)
+    """The same pixels in Lab, in place."""
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2LAB, dst=image), np.uint8)
 
 
 def _align(

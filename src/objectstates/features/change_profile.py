@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-VERSION = 7  # of profiles, part of cache keys: raise it when their content may change
+VERSION = 8  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.25  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
@@ -106,30 +105,12 @@ def clip_change(
     image_fps : frame rate of a folder of images.
     origin : see `read_aligned`: all times are then seconds from there.
     """
-    fps = image_fps if Path(path).is_dir() else 0.0
-    return _last_change(str(path), _modified(Path(path)), start, end, fps, origin)
+    return change_of(read_aligned(path, start, end, image_fps=image_fps, origin=origin))
 
 
-@lru_cache(maxsize=1)  # the detector and the features of a clip both need it
-def _last_change(
-    path: str,
-    _modified: int,
-    start: float | None,
-    end: float | None,
-    image_fps: float,
-    origin: float | None,
-) -> ClipChange:
-    shots = read_aligned(path, start, end, image_fps=image_fps or 25.0, origin=origin)
+def change_of(shots: Sequence[AlignedFrames]) -> ClipChange:
+    """What changes for good in a clip of some shots."""
     return join_shots([find_change(shot) for shot in shots])
-
-
-def _modified(path: Path) -> int:
-    """When a video, or an image of a folder, was last written, in nanoseconds; 0 if unknown."""
-    try:
-        files = [path, *path.iterdir()] if path.is_dir() else [path]
-        return max(file.stat().st_mtime_ns for file in files)
-    except OSError:
-        return 0  # reading it reports why
 
 
 def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
@@ -258,35 +239,46 @@ def _median(images: Bytes, exposure: Floats32) -> tuple[Floats32, Floats32]:
 
 @compiled_exactly
 def _pixel_medians(images: Bytes, exposure: Floats32) -> Any:
-    """The same of few images."""
+    """The same of few images; a row of pixels at a time, whose medians are found together."""
     count, height, width, _ = images.shape
     median = np.empty((height, width, 3), np.float32)
     deviation = np.empty((height, width), np.float32)
-    values, distance = np.empty(count, np.float32), np.empty(count, np.float32)
+    values, distance = (
+        np.empty((count, 3 * width), np.float32),
+        np.empty((count, width), np.float32),
+    )
     for y in range(height):
-        for x in range(width):
-            distance[:] = 0
-            for c in range(3):
-                for t in range(count):
-                    values[t] = images[t, y, x, c] - exposure[t, c]
-                median[y, x, c] = _median_of(values)
-                for t in range(count):
+        for t in range(count):
+            for x in range(width):
+                for c in range(3):
+                    values[t, 3 * x + c] = images[t, y, x, c] - exposure[t, c]
+        _medians_of(values, median[y].reshape(3 * width))
+        for t in range(count):
+            for x in range(width):
+                total = np.float32(0)
+                for c in range(3):
                     colour = images[t, y, x, c] - exposure[t, c]
-                    distance[t] += abs(colour - median[y, x, c])
-            deviation[y, x] = _median_of(distance)
+                    total += abs(colour - median[y, x, c])
+                distance[t, x] = total
+        _medians_of(distance, deviation[y])
     return median, deviation
 
 
 @compiled_exactly
-def _median_of(values: Floats32) -> float:
-    """The median of a few values, which are sorted in place."""
-    for i in range(1, len(values)):
-        value, j = values[i], i
-        while j > 0 and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
-    return float((values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2)
+def _medians_of(values: Floats32, out: Floats32) -> None:
+    """Write the medians of the columns (n, m) to ``out`` (m,); columns are sorted up to them.
+
+    By a sorting network: the same comparisons for all columns, which the compiler vectorises.
+    """
+    count, width = values.shape
+    for low in range(count // 2 + 1):
+        for high in range(count - 1, low, -1):
+            for k in range(width):
+                one, two = values[high - 1, k], values[high, k]
+                values[high - 1, k] = one if one < two else two
+                values[high, k] = two if one < two else one
+    for k in range(width):
+        out[k] = (values[(count - 1) // 2, k] + values[count // 2, k]) / 2
 
 
 @compiled

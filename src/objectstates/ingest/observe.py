@@ -18,6 +18,7 @@ chunks is therefore not averaged here: the windows of chunks go on across the bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ import numpy as np
 import numpy.typing as npt
 
 from objectstates.base.cache import Arrays
-from objectstates.base.choices import BOX_CONTEXT
 from objectstates.base.errors import VideoError
 from objectstates.base.row_table import Rows
 from objectstates.detect.detections import (
@@ -46,51 +46,16 @@ from objectstates.features.object_motion import (
 from objectstates.features.pyramid_flow import PyramidFlow
 from objectstates.features.roi_pooling import GRID, average
 from objectstates.features.trajectories import HOF_DIM, DenseTrajectories
-from objectstates.ingest.time_scale import MOST_FPS, PAPER_SAMPLES, SAMPLES, TimeScale
-from objectstates.track.tracker import WORKING_SIDE, Tracker
+from objectstates.ingest.clip_frames import ClipFrames, Periodic, streamed
+from objectstates.ingest.settings import ObserveSettings
+from objectstates.track.tracker import Tracker
 from objectstates.track.tracklets import TrackPiece, cut_tracks
 from objectstates.track.tracks import Track
 from objectstates.video.clip_list import ClipSpan
-from objectstates.video.reader import Frame, GrayFrame, read_frames
+from objectstates.video.reader import Frame, GrayFrame
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class ObserveSettings:
-    """Settings of `observe`.
-
-    scale : lengths of tracklets and chunks, and rates of sampling.
-    context : factor by which boxes are enlarged before their features are pooled.
-    max_side : frames are shrunk so that their longer side has at most this many pixels.
-    words : also extract the descriptors of the paper's bags of words.
-    image_fps : frames per second of folders of images.
-    batch : sampled frames passed to the detector and the backbone at once; more than 1 is faster
-        on a GPU only.
-    """
-
-    scale: TimeScale = field(default_factory=TimeScale)
-    context: float = BOX_CONTEXT
-    max_side: int = 480
-    words: bool = False
-    image_fps: float = 25.0
-    batch: int = 1
-
-    @property
-    def detect_fps(self) -> float:
-        """Rate of the frames on which the detector and the backbone run."""
-        return self.scale.detect_fps(PAPER_SAMPLES if self.words else SAMPLES)
-
-    @property
-    def read_fps(self) -> float:
-        """Frames read per second; the paper's trajectories need all."""
-        return MOST_FPS if self.words else self.scale.track_fps
-
-    @property
-    def gray_side(self) -> int:
-        """Pixels of the longer side of gray frames; trajectories take those of the RGB ones."""
-        return self.max_side if self.words else min(self.max_side, WORKING_SIDE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,41 +101,34 @@ def observe(
     backbone: Backbone,
     settings: ObserveSettings,
     *,
+    frames: ClipFrames | None = None,
     known_detections: DetectionLog | None = None,
     word_backbone: Backbone | None = None,
     scratch: Path | None = None,
     tick: Callable[[int], None] = lambda _count: None,
 ) -> tuple[Observation, DetectionLog]:
-    """Read the frames of a clip once; return its tracklets and samples, and the detections.
+    """Observe the frames of a clip; return its tracklets and samples, and the detections.
 
     clip : a whole clip, or one segment of it.
     detector : the one of the whole clip (``Detector.for_clip``).
+    frames : of the clip, if they are decoded already.
     known_detections : of an earlier run; the detector is then not called.
     word_backbone : whose finest map has the convolutional words; ``backbone`` unless given.
     scratch : folder for the tables, see `Rows`; by default the system's temporary one.
     tick : called with the number of frames read since the last call.
     """
     sparse = isinstance(detector, SparseDetector)
-    with read_frames(
-        clip.video,
-        clip.start,
-        clip.end,
-        fps=MOST_FPS if sparse else settings.read_fps,
-        max_side=settings.max_side,
-        image_fps=clip.image_fps or settings.image_fps,
-        origin=clip.origin,
-    ) as reading:
+    opened = streamed(clip, settings, every=sparse) if frames is None else nullcontext(frames)
+    with opened as source:
         log = known_detections or DetectionLog()
         used_detector = None if known_detections is not None else detector
-        origin = clip.origin or 0.0
         words = (word_backbone or backbone) if settings.words else None
+        origin = clip.origin or 0.0
         clip_pass = _ClipPass(used_detector, log, backbone, words, settings, scratch, origin)
-        frames = reading.in_gray(settings.gray_side, _Sampler(settings.detect_fps, origin))
-        for batch in _batches(frames, settings.batch):
+        for batch in _batches(source.frames, settings.batch):
             clip_pass.process(batch)
             tick(len(batch))
-        end = reading.last + 1 / max(reading.info.fps, 1.0)
-        observation = clip_pass.finish(end, reading.problems)
+        observation = clip_pass.finish(source.end(), source.problems())
     return observation, log
 
 
@@ -210,18 +168,6 @@ class DetectionLog:
         return cls(arrays["times"].tolist(), found[: len(arrays["times"])])
 
 
-class _Sampler:
-    """True for the first frame of every period of ``1 / fps`` seconds from ``origin``."""
-
-    def __init__(self, fps: float, origin: float) -> None:
-        self.fps, self.origin, self.last = fps, origin, -1
-
-    def __call__(self, time: float) -> bool:
-        period = int(np.floor((time - self.origin) * self.fps + 1e-6))
-        due, self.last = period != self.last, period
-        return due
-
-
 def _batches(frames: Iterable[GrayFrame], size: int) -> Iterator[list[GrayFrame]]:
     """Groups of frames, each with up to ``size`` sampled ones, which are in colour."""
     group, count = list[GrayFrame](), 0
@@ -253,7 +199,7 @@ class _ClipPass:
         self.sparse = detector if isinstance(detector, SparseDetector) else None
         self.backbone, self.word_backbone, self.settings = backbone, word_backbone, settings
         self.tracker = Tracker(longest=settings.scale.longest_track)
-        self.flow_is_due = _Sampler(settings.scale.flow_fps, origin)
+        self.flow_is_due = Periodic(settings.scale.flow_fps, origin)
         self.flow = FlowEstimator()
         self.pyramid_flow, self.trajectories = PyramidFlow(), DenseTrajectories()
         self.first: float | None = None

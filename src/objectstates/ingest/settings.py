@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from objectstates.base.choices import (
+    BOX_CONTEXT,
     CHUNK_SECONDS,
     DETECTION_THRESHOLD,
     PAPER_INGEST,
@@ -15,15 +16,58 @@ from objectstates.base.choices import (
     ChunkKind,
 )
 from objectstates.base.errors import SettingError
-from objectstates.ingest.observe import ObserveSettings
-from objectstates.ingest.time_scale import Seconds, TimeScale, scale_for
+from objectstates.ingest.time_scale import (
+    MOST_FPS,
+    PAPER_SAMPLES,
+    SAMPLES,
+    Seconds,
+    TimeScale,
+    scale_for,
+)
+from objectstates.track.tracker import WORKING_SIDE
 from objectstates.video.clip_list import ClipSpan
 
 if TYPE_CHECKING:  # workers need no pyarrow
     from objectstates.data.corpus import Corpus
 
-VERSION = 6  # of observations, part of cache keys: raise it when their content may change
+VERSION = 7  # of observations, part of cache keys: raise it when their content may change
 GPU_BATCH = 128  # frames of one run of a backbone, while those before are tracked
+
+
+@dataclass(frozen=True)
+class ObserveSettings:
+    """Settings of ``observe.py``: what is read of the frames of a clip, and at which rates.
+
+    scale : lengths of tracklets and chunks, and rates of sampling.
+    context : factor by which boxes are enlarged before their features are pooled.
+    max_side : frames are shrunk so that their longer side has at most this many pixels.
+    words : also extract the descriptors of the paper's bags of words.
+    image_fps : frames per second of folders of images.
+    batch : sampled frames passed to the detector and the backbone at once; more than 1 is faster
+        on a GPU only.
+    """
+
+    scale: TimeScale = field(default_factory=TimeScale)
+    context: float = BOX_CONTEXT
+    max_side: int = 480
+    words: bool = False
+    image_fps: float = 25.0
+    batch: int = 1
+
+    @property
+    def detect_fps(self) -> float:
+        """Rate of the frames on which the detector and the backbone run."""
+        return self.scale.detect_fps(PAPER_SAMPLES if self.words else SAMPLES)
+
+    @property
+    def read_fps(self) -> float:
+        """Frames read per second; the paper's trajectories need all."""
+        return MOST_FPS if self.words else self.scale.track_fps
+
+    @property
+    def gray_side(self) -> int:
+        """Pixels of the longer side of gray frames; trajectories take those of the RGB ones."""
+        return self.max_side if self.words else min(self.max_side, WORKING_SIDE)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import cv2
@@ -19,15 +18,16 @@ import numpy as np
 from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import VideoError
 from objectstates.detect.change_detector import ClipProposals
-from objectstates.detect.detections import Detector, DetectorOptions
+from objectstates.detect.detections import Detector, DetectorOptions, SparseDetector
 from objectstates.detect.registry import load_detector
 from objectstates.features import change_profile, trajectories
 from objectstates.features.change_profile import ClipChange, clip_change
 from objectstates.features.registry import backbone_device, load_backbone
+from objectstates.ingest.clip_frames import ClipFrames, decoded_with_change
 from objectstates.ingest.observation_stores import ObservationStores, Observed
-from objectstates.ingest.observe import DetectionLog, ObserveSettings, observe
+from objectstates.ingest.observe import DetectionLog, observe
 from objectstates.ingest.segments import segments_of
-from objectstates.ingest.settings import VERSION, IngestSettings
+from objectstates.ingest.settings import VERSION, IngestSettings, ObserveSettings
 from objectstates.ingest.stored_change import change_arrays, profile_arrays, stored_change
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import EmptySpanError, VideoInfo, probe
@@ -110,11 +110,17 @@ class _Models:
         if (kept := self._kept(key)) is not None:
             return kept
         known = self.stores.cache.get(detections_key)
+        frames, change, problems = None, None, list[str]()
+        if whole:
+            frames, change, problems = self._frames_and_change(source, detector)
+        if change is not None and isinstance(detector, ClipProposals):
+            detector = detector.with_change(change)
         observation, log = observe(
             span,
             detector,
             self.backbone,
             self.settings,
+            frames=frames,
             known_detections=None if known is None else DetectionLog.from_arrays(known),
             word_backbone=self.word_backbone,
             scratch=self.stores.scratch,
@@ -122,7 +128,6 @@ class _Models:
         )
         arrays = observation.arrays()
         if whole:
-            change, problems = self._change(source)
             arrays |= profile_arrays(change, span.origin)
             arrays["problems"] = np.array([*observation.problems, *problems], np.str_)
         detections = {detections_key: log.arrays()} if known is None else {}
@@ -168,6 +173,21 @@ class _Models:
     def _put(self, key: str, frames: int, arrays: Any, further: Any) -> Observed:
         spare, reason = self.stores.put(key, arrays, further)
         return Observed(key, frames, False, self.fingerprints, spare, reason)
+
+    def _frames_and_change(
+        self, source: Source, detector: Detector
+    ) -> tuple[ClipFrames | None, ClipChange | None, list[str]]:
+        """Of a whole clip; no frames if they must be read once more, no change if there is none.
+
+        Raises if there is no change, but the detector needs it.
+        """
+        every = isinstance(detector, SparseDetector)
+        decoded = decoded_with_change(source.clip, source.video, self.settings, every=every)
+        if decoded is not None:
+            return *decoded, []
+        if isinstance(detector, ClipProposals):
+            return None, _clip_change(source), []
+        return None, *self._change(source)
 
     def _change(self, source: Source) -> tuple[ClipChange | None, list[str]]:
         try:
@@ -224,9 +244,6 @@ class SegmentWorker(_Models):
         if self._last is None or self._last[0] != clip:
             detector = self.detector.for_clip(clip, segment.source.video)
             if isinstance(detector, ClipProposals) and segment.change is not None:
-                detector = detector.with_change(partial(self._stored_change, segment.change))
+                detector = detector.with_change(stored_change(self.stores.arrays(segment.change)))
             self._last = clip, detector
         return self._last[1]
-
-    def _stored_change(self, change: Observed) -> ClipChange:
-        return stored_change(self.stores.arrays(change))

@@ -31,6 +31,8 @@ BACK_ERROR = 1.0  # pixels; largest forward-backward error
 AGREEMENT = 1.5  # pixels; largest deviation of an inlier from the common motion
 MIN_POINTS = 4  # to estimate a motion
 MAX_ZOOM = 1.15  # change of a box's scale between two frames
+MIN_SIDE = 2.0  # pixels of a box
+MIN_INSIDE = 0.3  # fraction of a box's area that must be inside the frame
 KEPT_MARGIN = 1.1  # of a box: points outside of the box enlarged by it are no longer its own
 _CUT_SURVIVAL = 0.1  # fraction of points below which there is a cut
 _DOUBTFUL_SURVIVAL = 0.4  # below it, a cut if the brightness changes by _DOUBTFUL_CHANGE too
@@ -135,7 +137,7 @@ def _follow(before: Gray, after: Gray, origin: Floats32) -> tuple[Floats32, Mask
         origin,
         np.empty_like(origin),
         winSize=(16, 16),  # multiples of 8 take half the time of other sizes (measured)
-        maxLevel=3,
+        maxLevel=2,
         criteria=(cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 10, 0.03),
     )
     return np.asarray(target, np.float32), np.asarray(found).ravel() == 1
@@ -162,9 +164,11 @@ def inside(xy: Floats32, box: Floats) -> Mask:
 
 
 def move_box(
-    box: Floats, members: Mask, before: Floats32, after: Floats32
+    box: Floats, members: Mask, before: Floats32, after: Floats32, shape: tuple[int, ...]
 ) -> tuple[Floats, Mask] | None:
     """The box in the next (or previous) frame, and its points there; None if it is lost.
+
+    It is also lost when it leaves the frame or vanishes.
 
     Translation and scale are those of the majority of ``members``. Outliers cease to be members,
     and points in the box that move with it become members, so an occluder is not tracked unless
@@ -172,9 +176,31 @@ def move_box(
     without any points it stays in place.
 
     before, after : (CAPACITY, 2) the points in the two frames.
+    shape : height and width of the frames.
     """
-    found, moved, new_members = _move_box(box, members, before, after)
+    height, width = shape
+    found, moved, new_members = _visible_box(box, members, before, after, height, width)
     return (moved, new_members) if found else None
+
+
+@compiled_exactly
+def _visible_box(
+    box: Floats, members: Mask, before: Floats32, after: Floats32, height: int, width: int
+) -> Any:
+    """Whether the box is found and visible, the box, and its points."""
+    found, moved, new_members = _move_box(box, members, before, after)
+    return found and _is_visible(moved, float(height), float(width)), moved, new_members
+
+
+@compiled_exactly
+def _is_visible(box: Floats, height: float, width: float) -> bool:
+    """Whether a box is large enough, and enough of it inside the frame."""
+    wide, high = box[2] - box[0], box[3] - box[1]
+    if min(wide, high) < MIN_SIDE:
+        return False
+    within_x = min(max(box[2], 0.0), width) - min(max(box[0], 0.0), width)
+    within_y = min(max(box[3], 0.0), height) - min(max(box[1], 0.0), height)
+    return bool(within_x * within_y >= MIN_INSIDE * wide * high)
 
 
 @compiled_exactly

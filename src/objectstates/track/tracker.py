@@ -15,7 +15,17 @@ import numpy as np
 from objectstates.base.errors import SettingError
 from objectstates.base.geometry import clip, enlarge, iou
 from objectstates.detect.detections import Detections
-from objectstates.track.klt import MIN_POINTS, Floats, Gray, Mask, Points, inside, is_cut, move_box
+from objectstates.track.klt import (
+    MIN_POINTS,
+    MIN_SIDE,
+    Floats,
+    Gray,
+    Mask,
+    Points,
+    inside,
+    is_cut,
+    move_box,
+)
 from objectstates.track.tracks import MEET_IOU, FrameStamp, OpenTrack, PastFrame, Track
 
 # Heuristics, checked on the scenes of tests/track.
@@ -25,8 +35,6 @@ MATCH_IOU = 0.4  # of a track and a detection that match; half, if they share mo
 SAME_IOU = 0.6  # of two boxes of one object
 INNER = 0.9  # of a detection's sides: points within are taken to be on the object
 DEFAULT_STEP = 0.04  # seconds; duration of the frame of a video that has only one
-MIN_SIDE = 2.0  # working pixels
-MIN_INSIDE = 0.3  # fraction of a box's area that must be inside the frame
 MIN_SUPPORT = 0.34  # fraction of the detector's runs in which a track must have been detected
 _ROUNDING = 1e-6  # seconds
 
@@ -263,17 +271,7 @@ class Tracker:
     def _moved(
         self, box: Floats, members: Mask, before: PastFrame, after: PastFrame
     ) -> tuple[Floats, Mask] | None:
-        """`move_box`; None as well if the box leaves the frame or vanishes."""
-        found = move_box(box, members, before.xy, after.xy)
-        if found is None:
-            return None
-        (x1, y1, x2, y2), (height, width) = found[0].tolist(), self._gray.shape
-        wide, high = x2 - x1, y2 - y1
-        if min(wide, high) < MIN_SIDE:
-            return None
-        within_x = min(max(x2, 0), width) - min(max(x1, 0), width)
-        within_y = min(max(y2, 0), height) - min(max(y1, 0), height)
-        return found if within_x * within_y >= MIN_INSIDE * wide * high else None
+        return move_box(box, members, before.xy, after.xy, self._gray.shape)
 
     def _age(self, stamp: FrameStamp) -> float:
         return self._now.time - stamp.time - _ROUNDING

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -66,6 +67,11 @@ class Frame:
     image: Image
     scale: tuple[float, float] = (1.0, 1.0)
 
+    @property
+    def n_bytes(self) -> int:
+        """Of the pixels."""
+        return self.image.nbytes
+
 
 @dataclass(frozen=True, slots=True)
 class GrayFrame:
@@ -82,6 +88,11 @@ class GrayFrame:
     image: Image | None
     size: tuple[int, int]
     scale: tuple[float, float]
+
+    @property
+    def n_bytes(self) -> int:
+        """Of the pixels."""
+        return self.gray.nbytes + (0 if self.image is None else self.image.nbytes)
 
 
 class DeferredFrame:
@@ -155,7 +166,7 @@ class Reading:
         self.last = 0.0
         self._source, self._origin = source, origin
         self._span, self._fps = span, fps
-        self._size = self._size_for(max_side)
+        self._size = self.size_for(max_side)
         self._scale = self.info.width / self._size[0], self.info.height / self._size[1]
         self._frames = self._read(self._frame)
 
@@ -171,7 +182,23 @@ class Reading:
         in_colour : whether the frame at a time is wanted in RGB as well; called once per frame, in
             the order of time.
         """
-        gray_size = self._size_for(max_side)
+        return self._read(self._gray_frame(max_side, in_colour))
+
+    def in_gray_and_small(
+        self, max_side: int, in_colour: Callable[[float], bool], small_fps: float, small_side: int
+    ) -> Iterator[GrayFrame | Frame]:
+        """The frames of `in_gray`, and in between those of another rate and size, decoded once.
+
+        small_fps, small_side : as ``fps`` and ``max_side`` of `read_frames`.
+        """
+        size = self.size_for(small_side)
+        in_gray, small = self._gray_frame(max_side, in_colour), partial(self._frame, size=size)
+        return self._read(in_gray, small, rates=(self._fps, small_fps))
+
+    def _gray_frame(
+        self, max_side: int, in_colour: Callable[[float], bool]
+    ) -> Callable[[float, Any], GrayFrame | None]:
+        gray_size = self.size_for(max_side)
 
         def frame(time: float, content: Any) -> GrayFrame | None:
             size = self._size if in_colour(time) else None
@@ -181,7 +208,7 @@ class Reading:
             gray, image = found
             return GrayFrame(time, gray, image, self._size, self._scale)
 
-        return self._read(frame)
+        return frame
 
     def deferred(self) -> Iterator[DeferredFrame]:
         """The same frames, whose pixels are made on demand, instead of iteration."""
@@ -195,34 +222,58 @@ class Reading:
 
         return self._read(later)
 
-    def _size_for(self, max_side: int | None) -> tuple[int, int]:
+    def size_for(self, max_side: int | None) -> tuple[int, int]:
+        """Width and height of images whose longer side has at most ``max_side`` pixels."""
         width, height = self.info.width, self.info.height
         factor = min(1.0, (max_side or math.inf) / max(width, height))
         return max(1, round(width * factor)), max(1, round(height * factor))
 
-    def _frame(self, time: float, content: Any) -> Frame | None:
-        image = self._source.image(content, self._size)
-        return None if image is None else Frame(time, image, self._scale)
+    def _frame(
+        self, time: float, content: Any, size: tuple[int, int] | None = None
+    ) -> Frame | None:
+        size = size or self._size
+        image = self._source.image(content, size)
+        scale = self.info.width / size[0], self.info.height / size[1]
+        return None if image is None else Frame(time, image, scale)
 
-    def _read(self, make: Callable[[float, Any], Made | None]) -> Iterator[Made]:
-        """What is made of the frames of the span that resampling keeps; None is left out."""
-        (start, end), fps = self._span, self._fps
+    def _read(
+        self,
+        *makers: Callable[[float, Any], Made | None],
+        rates: Sequence[float | None] | None = None,
+    ) -> Iterator[Made]:
+        """What is made of the frames of the span that resampling keeps; None is left out.
+
+        makers : one for each of the ``rates``, by default for that of the reading alone.
+        """
         empty = True
         with as_video_error(self.info.path):
-            timed = _through(self._in_time(self._source.timed(start)), end)
-            if self._origin is not None:
-                timed = (frame for frame in timed if start <= frame[0] < end)
-            for time, content in _sample(timed, fps, self._origin or 0.0) if fps else timed:
-                if start <= time < end:
-                    made = make(time, content)
-                    if made is not None:
-                        empty = False
-                        yield made
+            for index, time, content in self._kept(rates or (self._fps,)):
+                made = makers[index](time, content)
+                if made is not None:
+                    empty = False
+                    yield made
         if empty:
+            start, end = self._span
             raise EmptySpanError(
                 f"{self.info.path}: no frame from {start:g} to {end:g} s; "
                 f"the video lasts {self.info.duration:.2f} s, correct the span"
             )
+
+    def _kept(self, rates: Sequence[float | None]) -> Iterator[tuple[int, float, Any]]:
+        """The frames of the span that resampling at each rate keeps, with the rate's index.
+
+        A frame that several rates keep comes once for each; the frames of a rate are in order.
+        """
+        start, end = self._span
+        samplers = [_Sampler(fps, self._origin or 0.0) for fps in rates]
+        timed = _through(self._in_time(self._source.timed(start)), end)
+        if self._origin is not None:
+            timed = (frame for frame in timed if start <= frame[0] < end)
+        for frame in chain(timed, [None]):
+            for index, sampler in enumerate(samplers):
+                kept = sampler.next(frame)
+                if kept is not None and start <= kept[0] < end:
+                    yield index, *kept
 
     def _in_time(self, frames: Iterable[Timed]) -> Iterator[Timed]:
         """The same frames; raise for times that no recording has."""
@@ -260,23 +311,33 @@ def _through(frames: Iterable[Timed], end: float) -> Iterator[Timed]:
             return
 
 
-def _sample(frames: Iterable[Timed], fps: float, origin: float) -> Iterator[Timed]:
-    """Keep the frames that are nearest to some tick ``origin + k / fps``; on ties, the earlier.
+class _Sampler:
+    """Keeps the frames that are nearest to some tick ``origin + k / fps``; on ties, the earlier.
 
     A frame is nearest to the ticks up to half-way to the next frame, so one frame is buffered.
     The microsecond makes ties independent of the rounding of timestamps.
+
+    fps : None to keep all frames.
     """
-    passed = -1  # the last tick whose frame is known
-    held: Timed | None = None
-    for frame in frames:
-        if held is not None:
-            tick = math.floor(((held[0] + frame[0]) / 2 - origin + 1e-6) * fps)
-            if tick > passed:
-                yield held
-                passed = tick
-        held = frame
-    if held is not None and math.floor((held[0] - origin + 1e-6) * fps) > passed:
-        yield held
+
+    def __init__(self, fps: float | None, origin: float) -> None:
+        self._fps, self._origin = fps, origin
+        self._passed = -1  # the last tick whose frame is known
+        self._held: Timed | None = None
+
+    def next(self, frame: Timed | None) -> Timed | None:
+        """Take the next frame, None after the last; return the one before if it is kept."""
+        if self._fps is None:
+            return frame
+        held, self._held = self._held, frame
+        if held is None:
+            return None
+        until = held[0] if frame is None else (held[0] + frame[0]) / 2
+        tick = math.floor((until - self._origin + 1e-6) * self._fps)
+        if tick <= self._passed:
+            return None
+        self._passed = tick
+        return held
 
 
 def _require(condition: bool, message: str) -> None:

@@ -145,7 +145,7 @@ class VideoFile:
 
     def timed(self, start: float) -> Iterator[tuple[float, av.VideoFrame]]:
         """Frames in order of time, from at least one before ``start`` on."""
-        last, step = -math.inf, 0.0
+        last, duration = -math.inf, 0
         for stamp, frame in self._decode_from(start):
             if stamp is None or (time := self._seconds(stamp)) <= last:
                 self._lost.unordered += 1
@@ -153,9 +153,9 @@ class VideoFile:
             if frame.is_corrupt and time >= start:
                 self._lost.damaged.append(stamp)
             self._lost.resized += (frame.width, frame.height) != self._stored
-            last, step = time, float(frame.duration * self._time_base) or 1 / self.info.fps
+            last, duration = time, frame.duration
             yield time, frame
-        self._lost.ended = last + step
+        self._lost.ended = last + (float(duration * self._time_base) or 1 / self.info.fps)
 
     def _decode_from(self, start: float) -> Iterator[tuple[int | None, av.VideoFrame]]:
         """Seek to the last key frame before ``start``; further back if seeking is inexact."""
