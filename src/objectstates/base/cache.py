@@ -77,6 +77,7 @@ class Entry:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._open: zipfile.ZipFile | None = None
 
     def is_whole(self) -> bool:
         """Whether the entry exists and its digest is right; reads all of it."""
@@ -105,10 +106,23 @@ class Entry:
                 yield np.frombuffer(content, dtype).reshape(count, *row)
 
     @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Open the file once for all arrays that are read in the context."""
+        with self._reading() as archive:
+            self._open = archive
+            try:
+                yield
+            finally:
+                self._open = None
+
+    @contextmanager
     def _reading(self) -> Iterator[zipfile.ZipFile]:
         try:
-            with zipfile.ZipFile(self._path) as archive:
-                yield archive
+            if self._open is not None:
+                yield self._open
+            else:
+                with zipfile.ZipFile(self._path) as archive:
+                    yield archive
         except _DAMAGE as problem:
             raise StorageError(
                 f"{self._path} cannot be read ({problem}): delete it and run again"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.row_table import Rows
+from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import FeaturePieces, write_with_features
 from objectstates.data.truth import ClipTruth, label_corpus
@@ -111,9 +112,10 @@ def _dense_features(
 
     def pieces() -> Iterator[Array]:
         for part in stored:
-            chunks = part.chunk_features(scratch)
+            with part.kept_open():
+                chunks = part.chunk_features(scratch)
+                change = chunk_columns(part.change, part.chunk_span)[:, :width]
             views = [(view.chunk_features(scratch), view_rows(part, view)) for view in part.views]
-            change = chunk_columns(part.change, part.chunk_span)[:, :width]
             beside = np.hstack([signals.of(part), change])
             done = 0
             for rows in chunks.groups():
@@ -138,17 +140,20 @@ def _without_features(
 ) -> Corpus:
     """The clips, tracklets and chunks of all observations."""
     columns: dict[str, list[Array]] = defaultdict(list)
+    changes = list[ChangeProfile | None]()
     for part in stored:
-        for name in ("tracklet_span", "tracklet_score", "boxes"):
-            columns[name].append(part.column(name))
-        columns["chunk_span"].append(part.chunk_span)
-        columns["boxes_of"].append(part.box_counts())
+        with part.kept_open():
+            for name in ("tracklet_span", "tracklet_score", "boxes"):
+                columns[name].append(part.column(name))
+            columns["chunk_span"].append(part.chunk_span)
+            columns["boxes_of"].append(part.box_counts())
+            changes.append(part.change)
     per_clip = [list(map(len, columns[name])) for name in ("tracklet_span", "chunk_span")]
     table = {name: np.concatenate(parts) for name, parts in columns.items()}
     corpus = Corpus.from_arrays(
         clip_ids=[part.clip.id for part in stored],
         videos=[str(part.clip.video) for part in stored],
-        changes=[part.change for part in stored],
+        changes=changes,
         info=info,
         tracklets_per_clip=per_clip[0],
         tracklet_start=table["tracklet_span"][:, 0],

@@ -7,6 +7,7 @@ samples of all segments, as those of a clip of one segment are.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +44,14 @@ class StoredObservation:
     change_entry: Entry
     scale: TimeScale
     views: tuple[StoredObservation, ...] = ()
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Open each file once for all that is read in the context."""
+        with ExitStack() as stack:
+            for entry in (*self.segments, self.change_entry):
+                stack.enter_context(entry.kept_open())
+            yield
 
     @cached_property
     def span(self) -> tuple[float, float]:
