@@ -52,7 +52,7 @@ def test_one_decoding_gives_what_two_do(video, start, end, recorded, every):
 def test_a_clip_that_takes_too_much_memory_is_not_kept(video, monkeypatch):
     clip, settings, info = ClipSpan("a", video), ObserveSettings(), probe(video)
     pixels = info.duration * info.width * info.height
-    needed = pixels * info.fps * (1 + 3) + pixels * 3 * settings.detect_fps
+    needed = pixels * info.fps + pixels * 3 * settings.detect_fps
     for room, kept in ((1.05 * needed, True), (0.95 * needed, False)):
         monkeypatch.setattr(clip_frames, "MOST_BYTES", int(room))
         assert (decoded_with_change(clip, info, settings, every=False) is not None) == kept
@@ -61,7 +61,7 @@ def test_a_clip_that_takes_too_much_memory_is_not_kept(video, monkeypatch):
 def test_a_video_that_goes_on_after_its_declared_end_is_not_kept(video, monkeypatch):
     """Frames are counted, whatever length the file declares."""
     monkeypatch.setattr(clip_frames, "_expected_bytes", lambda *_args: 0.0)
-    monkeypatch.setattr(clip_frames, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(clip_frames, "MOST_BYTES", 1 << 19)
     clip = ClipSpan("a", video)
     assert decoded_with_change(clip, probe(video), ObserveSettings(), every=False) is None
 

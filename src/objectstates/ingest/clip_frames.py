@@ -22,7 +22,7 @@ from objectstates.ingest.time_scale import MOST_FPS
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.reader import Frame, GrayFrame, Reading, VideoInfo, read_frames
 
-MOST_BYTES = 32 << 20  # of the frames of a clip: 15 s at 320 x 240, 10 s at 640 x 480
+MOST_BYTES = 20 << 20  # of the frames of a clip: 13 s at 320 x 240, 9 s at 640 x 480
 
 
 class Periodic:
@@ -67,9 +67,9 @@ def decoded_with_change(
 ) -> tuple[ClipFrames, ClipChange] | None:
     """The frames of a clip in memory, and what changes in it; None if they take too much."""
     with _open(clip, settings, every) as reading:
-        fps = rate_for(video, clip.start, clip.end, clip.origin)
-        if _expected_bytes(clip, settings, reading, fps, every) > MOST_BYTES:
+        if _expected_bytes(clip, settings, reading, every) > MOST_BYTES:
             return None
+        fps = rate_for(video, clip.start, clip.end, clip.origin)
         frames, small, n_bytes = deque[GrayFrame](), list[Frame](), 0
         for frame in reading.in_gray_and_small(
             settings.gray_side, _in_colour(clip, settings), fps, SIDE
@@ -78,7 +78,7 @@ def decoded_with_change(
                 small.append(frame)
             else:
                 frames.append(frame)
-            n_bytes += frame.n_bytes
+                n_bytes += frame.n_bytes
             if n_bytes > 2 * MOST_BYTES:  # the video goes on after its declared end
                 return None
         if not small:
@@ -118,16 +118,12 @@ def _given_out(frames: deque[GrayFrame]) -> Iterator[GrayFrame]:
 
 
 def _expected_bytes(
-    clip: ClipSpan, settings: ObserveSettings, reading: Reading, small_fps: float, every: bool
+    clip: ClipSpan, settings: ObserveSettings, reading: Reading, every: bool
 ) -> float:
-    """Of all frames of a clip, by the duration that its file declares."""
+    """Of the frames of a clip, by the duration that its file declares."""
     info = reading.info
     seconds = (info.duration if clip.end is None else clip.end) - (clip.start or 0.0)
-    rate = MOST_FPS if every else settings.read_fps
-    streams = [
-        (rate, settings.gray_side, 1),
-        (min(rate, settings.detect_fps), settings.max_side, 3),
-        (small_fps, SIDE, 3),
-    ]  # frames per second, longer side, bytes per pixel
-    each = (min(f, info.fps) * b * math.prod(reading.size_for(s)) for f, s, b in streams)
-    return seconds * sum(each)
+    rate = min(info.fps, MOST_FPS if every else settings.read_fps)
+    gray = math.prod(reading.size_for(settings.gray_side))
+    colour = 3 * math.prod(reading.size_for(settings.max_side))
+    return seconds * (rate * gray + min(rate, settings.detect_fps) * colour)

@@ -67,11 +67,6 @@ class Frame:
     image: Image
     scale: tuple[float, float] = (1.0, 1.0)
 
-    @property
-    def n_bytes(self) -> int:
-        """Of the pixels."""
-        return self.image.nbytes
-
 
 @dataclass(frozen=True, slots=True)
 class GrayFrame:
