@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from objectstates.data.clips import ChangeProfile
-from objectstates.discovery.action_moment import moment_and_extent
+from objectstates.discovery.action_moment import (
+    CHAIN_EXTENT_SMOOTHING,
+    EXTENT_SMOOTHING,
+    moment_and_extent,
+)
 
 STEP = 0.04
 
@@ -41,3 +45,17 @@ def test_the_extent_grows_with_the_change():
 def test_where_little_changes_there_is_no_moment():
     assert moment_and_extent(profile((8.0, 0.2, 1.0)), 2.0, 2.4) is None
     assert moment_and_extent(profile(), 2.0, 2.4) is None
+
+
+def test_more_smoothing_bridges_a_longer_pause():
+    """Of a change whose start and end are seen, but not what is between."""
+    twice = profile((4.0, 0.1, 1.0), (6.0, 0.1, 0.8))
+    short, long = (
+        moment_and_extent(twice, 3.8, 4.2, smoothing=smoothing)
+        for smoothing in (EXTENT_SMOOTHING, CHAIN_EXTENT_SMOOTHING)
+    )
+    assert short is not None
+    assert long is not None
+    assert short[0] == pytest.approx(long[0])
+    assert short[1][1] < 5.5
+    assert long[1][1] > 6.0

@@ -10,31 +10,36 @@ import pytest
 from objectstates import JointDiscovery
 from objectstates.base.errors import SettingError
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.discovery.how_many import TRIED, choose, described, weakest_action
+from objectstates.discovery.how_many import TRIED, Expected, choose, described, expected_of
 
 
-def test_a_chain_is_as_sure_as_its_weakest_action() -> None:
+def test_what_is_expected_of_a_chain_is_known_from_its_clips() -> None:
     found = JointDiscovery(changes=2, verdict=False).fit(synthetic_corpus(4, changes=2)).result_
-    assert weakest_action(found) == 0, "nothing is known"
-    chances = np.tile([0.9, 0.4, 1, 1, 1], (4, 1))
+    assert expected_of(found) == Expected(0, 0), "nothing is known"
+    chances = np.tile([0.9, 0.4, 1, 1, 0.7], (4, 1))
     chances[0, 1] = np.nan  # this clip lacks the second action
-    assert weakest_action(replace(found, confidences=chances)) == pytest.approx(0.4)
+    expected = expected_of(replace(found, confidences=chances))
+    assert expected.action == pytest.approx(0.4)
+    assert expected.answers == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize(
-    ("shares", "number"),
+    ("answers", "actions", "number"),
     [
-        ((0.9, 0.85, 0.6, 0.8), 0),
-        ((0.5, 0.85, 0.6, 0.8), 1),
-        ((0.5, 0.75, 0.9, 0.8), 2),
-        ((0.5, 0.75, 0.6, 0.8), 3),
-        ((0.1, 0.6, 0.6, 0.2), 0),  # none is found: no reason for more than one
-        ((0.8, 0.8), 0),
-        ((0.2,), 0),
+        ((0.9, 0.85, 0.6, 0.8), (0.9, 0.9, 0.9, 0.9), 0),
+        ((0.5, 0.85, 0.6, 0.8), (0.9, 0.6, 0.9, 0.9), 1),
+        ((0.5, 0.75, 0.9, 0.8), (0.9, 0.9, 0.6, 0.9), 2),
+        ((0.5, 0.75, 0.6, 0.8), (0.9, 0.9, 0.9, 0.6), 3),
+        ((0.1, 0.6, 0.6, 0.2), (0.2, 0.4, 0.4, 0.4), 0),  # an action of each is unlikely
+        ((0.8, 0.8), (0.2, 0.9), 0),
+        ((0.2,), (0.2,), 0),
     ],
 )
-def test_more_changes_must_be_found_and_be_surer(shares: tuple[float, ...], number: int) -> None:
-    assert choose(dict(zip(TRIED, shares, strict=False))) == TRIED[number]
+def test_more_changes_must_be_likely_and_explain_more(
+    answers: tuple[float, ...], actions: tuple[float, ...], number: int
+) -> None:
+    expected = map(Expected, answers, actions)
+    assert choose(dict(zip(TRIED, expected, strict=False))) == TRIED[number]
 
 
 def test_auto_says_what_it_tried_and_saves_a_plain_result(tmp_path) -> None:

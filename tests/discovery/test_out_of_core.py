@@ -84,6 +84,57 @@ def test_several_shards_are_as_good(corpus, folder, settings, shards):
     assert here.state_precision >= there.state_precision - 0.15
 
 
+CHAINS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"changes": 2}, {}),
+    ({"changes": 2, "pattern": "ABA"}, {}),
+    ({"changes": 2, "optional": (2,)}, {"leave_out": 0.25}),
+    ({"changes": 3, "pattern": "ABAB", "optional": (2,)}, {"optional": 2, "leave_out": 0.25}),
+]
+"""Settings of the discovery, and what the clips have beside its changes and its pattern."""
+
+
+@pytest.fixture(scope="module", params=CHAINS, ids=str)
+def chain(request, tmp_path_factory):
+    """A corpus, its folder, and the settings of its discovery."""
+    settings, shown = request.param
+    alike = {key: settings[key] for key in ("changes", "pattern") if key in settings}
+    made = synthetic_corpus(12, noise=0.5, state_size=40, action_size=30, **alike, **shown)
+    path = tmp_path_factory.mktemp("chains") / "corpus"
+    made.save(path)
+    return made, path, settings
+
+
+@pytest.mark.parametrize("labelling", ["held_out", "paper"])
+def test_a_chain_is_labelled_as_in_memory(chain, labelling, tmp_path):
+    corpus, path, settings = chain
+    model = JointDiscovery(labelling=labelling, verdict=False, **settings)
+    expected = model.fit(corpus).result_
+    assert (expected.actions.chunk < 0).any() == ("optional" in settings)
+    for processes in (1, 2):
+        found = model.fit_folder(path, shards=1, processes=processes, scratch=tmp_path).result_
+        np.testing.assert_array_equal(found.state, expected.state)
+        np.testing.assert_array_equal(found.actions.chunk, expected.actions.chunk)
+        np.testing.assert_array_equal(found.actions.span, expected.actions.span)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_chain_in_several_shards_is_as_good_and_the_same_in_processes(chain, tmp_path):
+    corpus, path, settings = chain
+    model = JointDiscovery(verdict=False, **settings)
+    expected = model.fit(corpus)
+    known, scores = expected.result_, evaluate(expected.result_, corpus)
+    here = model.fit_folder(path, shards=3, scratch=tmp_path).result_
+    there = model.fit_folder(path, shards=3, processes=2, scratch=tmp_path).result_
+    np.testing.assert_array_equal(there.state, here.state)
+    np.testing.assert_array_equal(there.actions.chunk, here.actions.chunk)
+    for name in ("relaxed_objective", "rounded_objective"):
+        assert here.summary[name] == pytest.approx(known.summary[name], rel=0.02)
+    found = evaluate(here, corpus)
+    assert found.action_precision >= scores.action_precision - 0.1
+    assert found.state_precision >= scores.state_precision - 0.15
+    assert (here.actions.chunk == known.actions.chunk).mean() > 0.9
+
+
 @pytest.mark.parametrize("target", ["state", "action"])
 def test_one_side_alone(corpus, folder, target):
     model = {"target": target, "tol": 1e-3}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from objectstates.data.clips import ChangeProfile
 from objectstates.features.change_profile import (
+    CHAIN_COLUMN_SCALE,
     COLUMN_SCALE,
     SHORTEST_BIN,
     ClipChange,
@@ -114,8 +115,8 @@ def test_the_columns_of_a_chain_show_its_changes_at_the_same_height():
     change[[10, 50]] = 0.03, 0.01  # in chunks 2 and 12
     change[70] = 0.001
     columns = chunk_columns(profile(change.tolist()), chunks, changes=2)
-    assert columns[[2, 12]] == pytest.approx(COLUMN_SCALE)
-    assert columns[17] == pytest.approx(COLUMN_SCALE / 10)
+    assert columns[[2, 12]] == pytest.approx(CHAIN_COLUMN_SCALE)
+    assert columns[17] == pytest.approx(CHAIN_COLUMN_SCALE / 10)
     three = chunk_columns(profile(change.tolist()), chunks, changes=3)
     assert (three == columns).all(), "the third peak is too low to be a change"
 

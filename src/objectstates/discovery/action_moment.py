@@ -16,6 +16,9 @@ from objectstates.data.corpus import Array
 # action precision on real clips, where less was worse, and more was worse on simulated ones.
 SMOOTHING = 0.4  # chunks; standard deviation, for the moment: single bins are noisy
 EXTENT_SMOOTHING = 0.8  # chunks, for the extent: it goes on through short pauses
+CHAIN_EXTENT_SMOOTHING = 2.0
+"""The same in a chain. Local curves show less of an action, often only its start or its end, so
+that tracklets of its rest had a state. Chosen on simulated chains; 1.6 is about as good."""
 REACH = 4.0  # chunks on either side of the action's chunk in which the moment is sought
 EXTENT = 0.2  # of the curve's largest height within reach: the change goes on while it is above
 LEAST_SHARE = 0.1  # of the clip's whole change that must lie within reach
@@ -26,11 +29,12 @@ def moment_and_extent(
     start: float,
     end: float,
     within: tuple[float, float] = (-np.inf, np.inf),
+    smoothing: float = EXTENT_SMOOTHING,
 ) -> tuple[float, tuple[float, float]] | None:
     """When the change near the chunk ``[start, end)`` is greatest, and from when to when it lasts.
 
     All in seconds of the video. None where little changes near the chunk.
-    within : when the action may be.
+    within : when the action may be. ``smoothing`` : of the extent, in chunks.
     """
     length = end - start
     times = profile.start + profile.step * (np.arange(len(profile.curve)) + 0.5)
@@ -39,7 +43,7 @@ def moment_and_extent(
     if profile.curve[near].sum() <= LEAST_SHARE * profile.curve.sum():
         return None
     bins = length / profile.step
-    height = smoothed(profile.curve, EXTENT_SMOOTHING * bins)
+    height = smoothed(profile.curve, smoothing * bins)
     changes = height >= EXTENT * height[near].max()
     peak = peak_bin(profile, near & changes, length)
     first, last = peak, peak

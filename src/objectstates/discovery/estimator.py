@@ -251,11 +251,11 @@ class JointDiscovery(Settings, Estimator):
 
     def _how_many(
         self, corpus: Corpus, callback: Callback | None, corrections: Corrections
-    ) -> tuple[JointDiscovery, dict[how_many.Chain, float]]:
+    ) -> tuple[JointDiscovery, dict[how_many.Chain, how_many.Expected]]:
         """The fit of the chain that replicates best in ``corpus``, and what is expected of each
         that was tried."""
         fitted: dict[how_many.Chain, JointDiscovery] = {}
-        expected: dict[how_many.Chain, float] = {}
+        expected: dict[how_many.Chain, how_many.Expected] = {}
         for chain in how_many.TRIED:
             tried = replace(self, changes=chain[0], pattern=chain[1], verdict=True)
             try:
@@ -264,17 +264,20 @@ class JointDiscovery(Settings, Estimator):
                 if chain[0] == 1:
                     raise
                 break  # fewer tracklets than states, or told of fewer changes
-            expected[chain] = how_many.weakest_action(fitted[chain].result_)
+            expected[chain] = how_many.expected_of(fitted[chain].result_)
         return fitted[how_many.choose(expected)], expected
 
     def _adopt(
         self,
         chosen: JointDiscovery,
-        expected: dict[how_many.Chain, float],
+        expected: dict[how_many.Chain, how_many.Expected],
         names: LabelNames | None,
     ) -> JointDiscovery:
         """Take over the result of the chosen chain."""
-        tried = {how_many.described(chain): round(share, 4) for chain, share in expected.items()}
+        tried = {
+            how_many.described(chain): {side: round(share, 4) for side, share in vars(each).items()}
+            for chain, each in expected.items()
+        }
         number = cast(int, chosen.changes)  # not auto
         facts = {"chosen": how_many.described((number, chosen.pattern)), "expected": tried}
         result = chosen.result_

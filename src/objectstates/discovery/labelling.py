@@ -17,7 +17,11 @@ import numpy as np
 from objectstates.base.choices import SideName
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Classifier
-from objectstates.discovery.action_moment import moment_and_extent
+from objectstates.discovery.action_moment import (
+    CHAIN_EXTENT_SMOOTHING,
+    EXTENT_SMOOTHING,
+    moment_and_extent,
+)
 from objectstates.discovery.corrections import (
     Bounds,
     with_seen_states,
@@ -193,6 +197,7 @@ def _sharpened(corpus: Corpus, rows: Array, extent: Array) -> tuple[Array, Array
     their chunks each has its half of the time.
     """
     chunks = corpus.chunks
+    smoothing = EXTENT_SMOOTHING if corpus.n_states == 2 else CHAIN_EXTENT_SMOOTHING
     time, span = _known(rows, chunks.time[rows], extent)
     for n, profile in enumerate(corpus.changes):
         clip = corpus.chunk_rows(n)
@@ -202,7 +207,7 @@ def _sharpened(corpus: Corpus, rows: Array, extent: Array) -> tuple[Array, Array
             start, end = float(chunks.start[row]), float(chunks.end[row])
             found = None
             if profile is not None:
-                found = moment_and_extent(profile, start, end, within=(low, high))
+                found = moment_and_extent(profile, start, end, (low, high), smoothing)
             if found is not None:
                 half = (end - start) / 2
                 time[n, k], (begin, stop) = found

@@ -41,7 +41,7 @@ class Settings:
     target: Target = "joint"
     changes: int | Literal["auto"] = 1
     optional: tuple[int, ...] = ()
-    price: float = 0.35
+    price: float = 0.55
     pattern: str | None = None
     solver: Solver = "block"
     tol: float = 0.01
