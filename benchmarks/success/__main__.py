@@ -1,15 +1,20 @@
 """Whether failed episodes are recognised, and how good the progress is.
 
-    python -m benchmarks.success FOLDER ... --out success [--droid FOLDER --annotations FILE]
+    python -m benchmarks.success FOLDER ... --out success [--data ../shared/data]
 
-FOLDER has a folder per manipulation, as of ``benchmarks.simulated``; its test clips are used. Their
-episodes, and the same made to fail (``footage.py``), are mixed (``mixing.py``) and fitted with
+FOLDER has a folder per manipulation, as of ``benchmarks.simulated``; its test clips are used.
+``--data`` adds the clips of a data folder: simulated ones that detectors are trained on
+(``train/<manipulation>``) and test clips, real ones of many rooms (``droid``; the times of
+put_marker_in_cup and pour are in ``benchmarks/trust``) and of one place (``real``).
+
+Episodes, and the same made to fail (``footage.py``), are mixed (``mixing.py``) and fitted with
 default settings. *Not reached* is compared with what was made to fail. Progress is compared with
 the simulator's, of clips that succeed; a step at the middle of the clip is given beside it.
 
-The manipulations of ``CHOSEN_ON`` served to choose constants; all others are only reported.
-``table.md`` has the tables, ``clips.json`` a row per clip and corpus. ``--estimate`` prints weights
-for ``discovery/progress.py``, and what each manipulation gets from those of the others.
+The manipulations of ``CHOSEN_ON`` and train clips served to choose constants; all others are only
+reported. ``table.md`` has the tables, ``clips.json`` a row per clip and corpus. ``--estimate``
+prints weights for ``discovery/progress.py``, and what each manipulation gets from those of the
+others; those in use are of ``--kinds cut aborted``.
 """
 
 from __future__ import annotations
@@ -24,27 +29,42 @@ from pathlib import Path
 from benchmarks.success.footage import Footage
 from benchmarks.success.judging import Row, estimate, judged, table
 from benchmarks.success.mixing import mixed_corpora
-from benchmarks.trust.footage import Source, droid_sources, simulated_sources
+from benchmarks.trust.footage import Source, simulated_sources
+from benchmarks.trust.footage import all_sources as sources_of
+from objectstates.evaluation.benchmark.manipulations import (
+    TRAIN_CLIPS,
+    find_manipulations,
+    read_manipulation,
+)
 
-CHOSEN_ON = (
-    "button-press", "door-close", "handle-press", "lever-pull", "plate-slide", "put_marker_in_cup",
-)  # fmt: skip
+REAL = ("put_marker_in_cup",)
+CHOSEN_ON = ("button-press", "door-close", "handle-press", "lever-pull", "plate-slide", *REAL)
+TRAIN = "train/"  # before the names of manipulations of train clips
 
 
-def all_sources(
-    folders: Sequence[Path], droid: Path | None, annotations: Path | None
-) -> Iterator[Source]:
+def all_sources(folders: Sequence[Path], data: Path | None) -> Iterator[Source]:
     for folder in folders:
         yield from simulated_sources(folder)
-    if droid is not None:
-        yield from droid_sources(droid, annotations or droid / "annotations.json")
+    if data is not None:
+        yield from train_sources(data / "sim")
+        yield from sources_of(data)
+
+
+def train_sources(folder: Path) -> Iterator[Source]:
+    """The clips that detectors are trained on, cropped as test clips are."""
+    for where in find_manipulations(folder):
+        found = read_manipulation(where, trains=False)
+        yield Source(f"{TRAIN}{found.name}", found.test[:TRAIN_CLIPS], found.truth)
+
+
+def chosen_on(row: Row) -> bool:
+    return row.manipulation in CHOSEN_ON or row.manipulation.startswith(TRAIN)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", type=Path, nargs="*")
-    parser.add_argument("--droid", type=Path)
-    parser.add_argument("--annotations", type=Path)
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--only", nargs="*", help="manipulations to use; all unless given")
     parser.add_argument("--kinds", nargs="*", default=["cut"], help="cut, aborted")
     parser.add_argument("--out", type=Path, required=True)
@@ -55,18 +75,18 @@ def main() -> None:
     warnings.simplefilter("ignore")
     footage = Footage(options.out, options.processes, options.cache)
     rows: list[Row] = []
-    for source in all_sources(options.folders, options.droid, options.annotations):
+    for source in all_sources(options.folders, options.data):
         if options.only and source.name not in options.only:
             continue
         episodes = footage.episodes(source, options.kinds)
         for mixed in mixed_corpora(episodes, dict(source.truth)):
             rows += judged(mixed, source)
             print(f"{mixed.name}, {mixed.kind} {mixed.fold}: judged", flush=True)
-    chosen = [row for row in rows if row.manipulation in CHOSEN_ON]
-    reported = [row for row in rows if row.manipulation not in CHOSEN_ON]
+    chosen = [row for row in rows if chosen_on(row)]
+    reported = [row for row in rows if not chosen_on(row)]
     text = f"**chosen on**\n\n{table(chosen)}\n\n**reported**\n\n{table(reported)}\n"
     if options.estimate:
-        text += f"\n{estimate(chosen)}\n"
+        text += f"\n{estimate(chosen, REAL)}\n"
     print(text)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "table.md").write_text(text)

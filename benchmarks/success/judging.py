@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from objectstates.discovery.progress import WEIGHTS, learn
 class Row:
     """One clip of one corpus.
 
+    late : whether it starts shortly before its action.
     progress_error : mean absolute difference from the true progress; None where that is unknown.
     step_error : that of a step in the middle of the clip.
     """
@@ -33,6 +35,7 @@ class Row:
     reached: str
     chance: float
     evidence: dict[str, float]
+    late: bool = False
     progress_error: float | None = None
     step_error: float | None = None
 
@@ -50,7 +53,7 @@ def judged(mixed: Mixed, source: Source) -> list[Row]:
         errors = (None, None) if failed[n] else progress_errors(found, n, source)
         own = {name: round(float(values[n]), 4) for name, values in learned.evidence.items()}
         chance = round(float(learned.chance[n]), 4)
-        said = found.reached[n], chance, own
+        said = found.reached[n], chance, own, bool(mixed.late[clips[n]])
         rows.append(Row(mixed.name, mixed.kind, mixed.fold, clip, bool(failed[n]), *said, *errors))
     return rows
 
@@ -74,9 +77,9 @@ def progress_errors(found: Result, n: int, source: Source) -> tuple[float | None
 def table(rows: Sequence[Row]) -> str:
     """Precision and recall of *not reached*, per manipulation and kind, and together."""
     lines = [
-        "| manipulation | failures | clips | failed | said no | precision | recall | unsure "
-        "| progress error | of a step |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| manipulation | failures | clips | failed | said no | precision | recall "
+        "| false of late; of others | unsure | progress error | of a step |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     groups = sorted({(row.manipulation, row.kind) for row in rows})
     for name, kind in groups:
@@ -93,13 +96,25 @@ def _line(name: str, kind: str, rows: Sequence[Row]) -> str:
     no = np.array([row.reached == "no" for row in rows])
     unsure = np.mean([row.reached == "unsure" for row in rows])
     hits = int((failed & no).sum())
-    precision = f"{hits / no.sum():.2f}" if no.any() and failed.any() else "-"
-    recall = f"{hits / failed.sum():.2f}" if failed.any() else "-"
+    precision = _share(hits, int(no.sum())) if failed.any() else "-"
+    recall = _share(hits, int(failed.sum()))
+    late, reached = np.array([row.late for row in rows]), ~failed
+    alarms = "; ".join(f"{(no & own).sum()}/{own.sum()}" for own in (late, reached & ~late))
     errors = [_mean([row.progress_error for row in rows]), _mean([row.step_error for row in rows])]
     return (
         f"| {name} | {kind} | {len(rows)} | {failed.sum()} | {no.sum()} | {precision} | {recall} "
-        f"| {unsure:.2f} | {errors[0]} | {errors[1]} |"
+        f"| {alarms} | {unsure:.2f} | {errors[0]} | {errors[1]} |"
     )
+
+
+def _share(hits: int, of: int) -> str:
+    """With 95 % bounds by Wilson's formula, as if all were independent."""
+    if not of:
+        return "-"
+    z = 1.96
+    middle = (hits + z**2 / 2) / (of + z**2)
+    half = z / (of + z**2) * np.sqrt(hits * (of - hits) / of + z**2 / 4)
+    return f"{hits / of:.2f} ({middle - half:.2f}-{middle + half:.2f})"
 
 
 def _mean(values: Sequence[float | None]) -> str:
@@ -107,13 +122,16 @@ def _mean(values: Sequence[float | None]) -> str:
     return f"{np.mean(known):.2f}" if known else "-"
 
 
-def estimate(rows: Sequence[Row]) -> str:
-    """Weights on all rows; and precision and recall where each manipulation is left out."""
+def estimate(rows: Sequence[Row], real: Sequence[str] = ()) -> str:
+    """Weights on all rows; and precision and recall where each manipulation is left out.
+
+    real : manipulations of real clips; they count as much as all simulated ones.
+    """
     names = sorted({row.manipulation for row in rows})
-    lines = [_weights(rows)]
+    lines = [_weights(rows, real)]
     hits = said = failed = 0
     for name in names:
-        model = _fitted([row for row in rows if row.manipulation != name])
+        model = _fitted([row for row in rows if row.manipulation != name], real)
         own = [row for row in rows if row.manipulation == name]
         no = model.predict_proba(_matrix(own))[:, 1] <= UNLIKELY
         truth = np.array([row.failed for row in own])
@@ -130,18 +148,18 @@ def _matrix(rows: Sequence[Row]) -> np.ndarray:
     return np.array([[row.evidence[name] for name in WEIGHTS] for row in rows])
 
 
-def _fitted(rows: Sequence[Row]) -> LogisticRegression:
-    """Every manipulation counts the same."""
-    counts = {row.manipulation: 0 for row in rows}
-    for row in rows:
-        counts[row.manipulation] += 1
-    weights = np.array([1 / counts[row.manipulation] for row in rows])
+def _fitted(rows: Sequence[Row], real: Sequence[str]) -> LogisticRegression:
+    """Real and simulated manipulations count the same, and so do those of either kind."""
+    clips = Counter(row.manipulation for row in rows)
+    kinds = Counter(name in real for name in clips)
+    weights = [1 / clips[row.manipulation] / kinds[row.manipulation in real] for row in rows]
     reached = [not row.failed for row in rows]
-    return LogisticRegression(C=20).fit(_matrix(rows), reached, weights * len(rows) / weights.sum())
+    scaled = np.array(weights) * len(rows) / sum(weights)
+    return LogisticRegression(C=20, max_iter=1000).fit(_matrix(rows), reached, scaled)
 
 
-def _weights(rows: Sequence[Row]) -> str:
-    model = _fitted(rows)
+def _weights(rows: Sequence[Row], real: Sequence[str]) -> str:
+    model = _fitted(rows, real)
     named = {name: round(float(w), 2) for name, w in zip(WEIGHTS, model.coef_[0], strict=True)}
     bounds = f"no up to {UNLIKELY}, yes from {LIKELY}"
     return f"bias {model.intercept_[0]:.2f}, weights {named}; {bounds}"

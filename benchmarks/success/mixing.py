@@ -24,13 +24,14 @@ LEAD = 1.5  # seconds before the action at which a late clip starts
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
-    """A corpus, with failures of one kind; failed : (N,)."""
+    """A corpus, with failures of one kind; failed, late : (N,)."""
 
     name: str
     kind: str
     fold: int
     corpus: Corpus
     failed: np.ndarray
+    late: np.ndarray
 
 
 def mixed_corpora(episodes: Episodes, truth: dict[str, ClipTruth]) -> Iterator[Mixed]:
@@ -53,7 +54,11 @@ def mixed_corpora(episodes: Episodes, truth: dict[str, ClipTruth]) -> Iterator[M
 
 def _mixed(episodes: Episodes, kind: str, fold: int, clips: list[Clip]) -> Mixed:
     corpus = Corpus.from_clips(clips, episodes.whole.info)
-    return Mixed(episodes.name, kind, fold, corpus, np.array(["+" in clip.id for clip in clips]))
+    failed = np.array(["+" in clip.id for clip in clips])
+    late = np.array(
+        [len(a.chunks) < len(b.chunks) for a, b in zip(clips, episodes.whole, strict=True)]
+    )
+    return Mixed(episodes.name, kind, fold, corpus, failed, late & ~failed)
 
 
 def starting_late(clip: Clip, truth: ClipTruth) -> Clip:

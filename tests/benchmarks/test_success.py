@@ -14,6 +14,7 @@ from benchmarks.success.mixing import FOLDS, LEAD, mixed_corpora, starting_late
 from benchmarks.trust.footage import Source
 from objectstates.data.corpus import Corpus
 from objectstates.data.truth import ClipTruth
+from objectstates.discovery.progress import WEIGHTS
 from objectstates.video.clip_list import ClipSpan
 from tests.discovery.test_progress import episodes
 
@@ -46,6 +47,8 @@ def test_every_clip_fails_once_and_a_fifth_at_a_time(made: Episodes, source: Sou
     *mixed, clean = mixed_corpora(made, dict(source.truth))
     assert len(mixed) == FOLDS
     assert not clean.failed.any()
+    assert not clean.late.any()
+    assert not any((one.late & one.failed).any() for one in mixed)
     assert np.sum([one.failed for one in mixed], axis=0).tolist() == [1] * 10
     assert {int(one.failed.sum()) for one in mixed} == {2}
 
@@ -65,14 +68,16 @@ def test_clips_are_judged_one_by_one(made: Episodes, source: Source) -> None:
 
 def row(failed: bool, reached: str, name: str = "a", kind: str = "cut") -> Row:
     value = -1.0 if failed else 0.0
-    evidence = {"top": value, "change": value, "length": value, "after": value}
-    return Row(name, kind, 0, "clip", failed, reached, 0.5, evidence, 0.1, 0.2)
+    return Row(
+        name, kind, 0, "clip", failed, reached, 0.5, dict.fromkeys(WEIGHTS, value), False, 0.1, 0.2
+    )
 
 
 def test_the_table_has_precision_and_recall_of_not_reached() -> None:
     rows = [row(True, "no"), row(True, "unsure"), row(False, "no"), row(False, "yes")]
     line = table(rows).splitlines()[2]
-    assert line == "| a | cut | 4 | 2 | 2 | 0.50 | 0.50 | 0.25 | 0.10 | 0.20 |"
+    share = "0.50 (0.09-0.91)"
+    assert line == f"| a | cut | 4 | 2 | 2 | {share} | {share} | 0/0; 1/2 | 0.25 | 0.10 | 0.20 |"
 
 
 def test_weights_are_estimated_and_judged_on_other_manipulations() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from objectstates.data.progress import ProgressModel
 
-MODEL = ProgressModel(np.arange(6.0).reshape(2, 3), 0.5, 0.1, 0.9, 4.0, 1.0, 0.02)
+MODEL = ProgressModel(np.arange(6.0).reshape(2, 3), 0.5, 0.1, 0.9, 4.0, 1.0, 0.02, 0.5)
 
 
 def test_a_model_survives_the_disk(tmp_path: Path) -> None:

@@ -11,9 +11,12 @@ import pytest
 from objectstates import Corpus, JointDiscovery, Result
 from objectstates.data.actions import Actions
 from objectstates.discovery.progress import (
+    ENOUGH,
     FEWEST,
+    SHORTEST,
     _HeldOutRidge,
     apply_model,
+    measure,
     with_progress,
 )
 from tests.results import with_action
@@ -22,17 +25,18 @@ CLIPS, CHUNKS, SIZE = 20, 20, 12
 
 
 def episodes(failed: tuple[int, ...] = (), n_clips: int = CLIPS, seed: int = 0) -> Corpus:
-    """Scenes that differ, in all of which the same thing changes at chunk 10; not in those failed,
-    which end there."""
+    """Scenes that differ, in all of which the same thing changes at chunk 10, when a hand is there;
+    not in those failed, which end there."""
     rng = np.random.default_rng(seed)
     counts = [CHUNKS // 2 if n in failed else CHUNKS for n in range(n_clips)]
     features = []
     for count in counts:
         scene = rng.normal(0, 1, SIZE)
-        change = np.zeros(SIZE)
-        change[:2] = 2.0
+        change, hand = np.zeros(SIZE), np.zeros(SIZE)
+        change[:2], hand[2:5] = 2.0, 2.0
         for t in range(count):
-            features.append(scene + (t >= 10) * change + rng.normal(0, 0.1, SIZE))
+            seen = (t >= 10) * change + (8 <= t < 12) * hand
+            features.append(scene + seen + rng.normal(0, 0.1, SIZE))
     starts = np.concatenate([np.arange(count) for count in counts]) * 0.4
     return Corpus.from_arrays(
         tracklets_per_clip=[2] * n_clips,
@@ -47,17 +51,19 @@ def episodes(failed: tuple[int, ...] = (), n_clips: int = CLIPS, seed: int = 0) 
 
 
 def result_on(corpus: Corpus, failed: tuple[int, ...] = ()) -> Result:
-    """The action where it is; in failed clips somewhere, since one must be."""
+    """The action where it is; in failed clips somewhere, since one must be, with lower scores."""
     n = len(corpus)
     at = np.where(np.isin(np.arange(n), failed), 6, 10)
     span = np.stack([at * 0.4 - 0.2, at * 0.4 + 0.2], axis=1)
+    scores = np.zeros(len(corpus.chunks.start))
+    scores[corpus.chunks.offsets[:-1] + at - 1] = np.where(at == 10, 0.8, 0.2)
     return Result(
         corpus=corpus.without_features(),
         actions=Actions.single(
             at - 1,
             span.mean(axis=1),
             span,
-            np.zeros(len(corpus.chunks.start)),
+            scores,
         ),
         state=np.tile(np.array([1, 2], np.int8), n),
         state_scores=np.zeros((2 * n, 2)),
@@ -88,6 +94,18 @@ def test_clips_without_the_action_are_not_reached():
     assert tuple(n for n, said in enumerate(found.reached) if said == "no") == failed
     for n in failed:
         assert found.progress[list(corpus.chunk_rows(n))].max() < 0.5
+
+
+def test_a_clip_that_ends_with_the_hand_in_view_has_just_looked_least_like_its_beginning():
+    corpus = episodes(n_clips=3)
+    difference = np.zeros((3 * CHUNKS, SIZE))
+    for clip, rows in enumerate((range(17, 20), range(15, 18), range(8, 11))):
+        difference[[clip * CHUNKS + row for row in rows]] = 1.0  # the hand
+    since = measure(corpus, result_on(corpus), difference)["since"]
+    middles = 0.4 * 1.5, 0.4 * 3.5  # of the hand's time, seconds before the end
+    assert since[0] == pytest.approx(middles[0] + SHORTEST)
+    assert middles[1] > ENOUGH
+    assert since[1] == since[2] == ENOUGH
 
 
 def test_the_labels_of_a_clip_do_not_change_what_the_regression_says_of_it(monkeypatch):

@@ -18,8 +18,10 @@ class ProgressModel:
     weights : (2, d) of the appearance of a chunk, and of how it differs from the clip's beginning.
     bias : of the sum.
     low, high : what it says of usual clips before and after their action; progress 0 and 1.
-    length, after : seconds; of the usual clip, and from the end of its action to its own.
+    length, since : seconds; of the usual clip, and from the moment that looks least like its
+        beginning to its end.
     change : share of the picture that usually changes for good at the action.
+    action : the highest of the action's scores less the median of the clip.
     """
 
     weights: Array
@@ -27,8 +29,9 @@ class ProgressModel:
     low: float
     high: float
     length: float
-    after: float
+    since: float
     change: float
+    action: float
 
     def save(self, path: Path) -> None:
         """Write an npz file without pickle."""

@@ -10,11 +10,13 @@ Failed clips mislead the regression: they are said to be in state 2 after an act
 it is learned `ROUNDS` times, each time with targets that rise only as far as the chance that the
 clip succeeds. Then the last moments of failed clips become examples of "not yet".
 
-The chance that a clip reaches state 2 is a logistic regression of four numbers, all relative to the
-usual clip: its highest progress, how much the picture changes for good at the action, the clip's
-length, and the time after the action. An episode that ends early is likely to have been given up.
-The weights were estimated on simulated and real clips whose action was cut away
-(``benchmarks/success``), among clips of which 20 % fail: docs/evaluation.md.
+The chance that a clip reaches state 2 is a logistic regression of five numbers, all relative to the
+usual clip: its highest progress; how much the picture changes for good at the action; how far the
+action's scores rise above those of the rest of the clip; the clip's length; and the time since the
+clip looked least like its beginning. The hand and what it does are then in view: an episode that
+ends at that moment ends before the hand has left, and one that ends early was given up. The weights
+were estimated on simulated and real clips whose action was cut away (``benchmarks/success``), among
+clips of which 20 % fail: docs/evaluation.md.
 
 The progress of a clip is the weighted mean of the regression, which is blurred, and of a rise
 during the action found, which is sharp, up to the chance of success. The action is found by
@@ -49,12 +51,14 @@ FIRST_SHARE = 0.25  # of the chunks of a clip: its beginning, from which the oth
 TOP_SHARE = 0.15  # of the chunks, those of the highest progress; two at least
 FEWEST = 4  # clips; from fewer nothing is learned
 SAMPLE = 60  # clips that are learned from, a random sample if there are more
-SHORTEST = 0.1  # seconds; keeps logarithms finite
+SHORTEST = 0.15  # seconds; keeps logarithms finite
+ENOUGH = 1.0  # seconds since a clip looked least like its beginning; more makes no difference
+LEAST_SCORE = 1e-3  # of the action above the rest of the clip; keeps logarithms finite
 ACTION_SHARE = 0.7  # of the action's time in progress; more is nearer to the truth of clips in
 # which the action is right, and tells nothing of others
 LEAST_RISE = 0.05  # of the regression from before to after; less is no scale
 
-BIAS, WEIGHTS = 7.35, {"top": 4.7, "change": 2.8, "length": 5.4, "after": 1.15}
+BIAS, WEIGHTS = 6.3, {"top": 2.6, "change": 2.5, "action": 1.1, "length": 3.8, "since": 3.8}
 """Of the chance of success, by `evidence_of`."""
 
 
@@ -97,7 +101,8 @@ def apply_model(model: ProgressModel, corpus: Corpus, found: Result) -> Result:
     """``found``, the result on ``corpus``, with progress by a model that was learned on others."""
     parts = _described(corpus)
     raw = parts[0] @ model.weights[0] + parts[1] @ model.weights[1] + model.bias
-    chance = chance_of(evidence_of(model, corpus, found, raw))
+    measures = measure(corpus, found, parts[1])
+    chance = chance_of(evidence_of(model, measures, _top(corpus, raw)))
     progress = _curve(model, corpus, found, raw, chance)
     return replace(found, progress=progress, reached_chance=chance, progress_model=model)
 
@@ -120,6 +125,7 @@ def learn(corpus: Corpus, found: Result) -> Learned:
     parts = _described(corpus)
     centre = parts[0].mean(axis=0)
     parts = parts[0] - centre, parts[1]
+    measures = measure(corpus, found, parts[1])
     lengths = [max(float(np.sqrt((part**2).sum(axis=1).mean())), 1e-12) for part in parts]
     rows = np.hstack([part / length for part, length in zip(parts, lengths, strict=True)])
     target = _targets(corpus, found)
@@ -128,8 +134,9 @@ def learn(corpus: Corpus, found: Result) -> Learned:
     for _ in range(ROUNDS):
         believed = target * np.repeat(chance, np.diff(corpus.chunks.offsets))
         raw = regression.held_out(believed)
-        usual = _usual(corpus, found, raw, chance)
-        evidence = evidence_of(usual, corpus, found, raw)
+        top = _top(corpus, raw)
+        usual = _usual(measures, _first(corpus, raw), top, chance)
+        evidence = evidence_of(usual, measures, top)
         chance = chance_of(evidence)
     weights, bias = regression.fitted(believed)
     size = parts[0].shape[1]
@@ -221,20 +228,47 @@ def _described(corpus: Corpus) -> tuple[Array, Array]:
 # --- chances --------------------------------------------------------------------------------------
 
 
+def measure(corpus: Corpus, found: Result, difference: Array) -> dict[str, Array]:
+    """What clips are compared by, (N,) each, beside their progress; all but the change above 0.
+
+    change : share of the picture that changes for good at the action; NaN if unknown.
+    action : the highest of the action's scores less their median.
+    length : seconds.
+    since : seconds from the moment that looks least like the beginning to the end; at most
+        `ENOUGH`.
+    difference : (T, d) of chunks from the beginning of their clip.
+    """
+    chunks, size = corpus.chunks, np.linalg.norm(difference, axis=1)
+    action, since = np.empty(len(corpus)), np.empty(len(corpus))
+    ends = chunks.end[chunks.offsets[1:] - 1]
+    for n in range(len(corpus)):
+        rows = np.array(corpus.chunk_rows(n))
+        scores = found.action_scores[rows]
+        action[n] = scores[_highest(scores)].mean() - np.median(scores)
+        since[n] = ends[n] - np.median(chunks.time[rows[_highest(size[rows])]])
+    return {
+        "change": changes_at_action(corpus, found),
+        "action": np.maximum(action, LEAST_SCORE),
+        "length": ends - chunks.start[chunks.offsets[:-1]],
+        "since": np.minimum(since + SHORTEST, ENOUGH),
+    }
+
+
 def evidence_of(
-    model: ProgressModel, corpus: Corpus, found: Result, raw: Array
+    model: ProgressModel, measures: Mapping[str, Array], top: Array
 ) -> dict[str, Array]:
     """(N,) each: the highest progress less 1, and logarithms of ratios to the usual clip.
 
-    raw : (T,) what the regression says.
+    top : (N,) the highest that the regression says.
     """
-    lengths, after = _seconds(corpus, found)
-    scaled = (raw - model.low) / (model.high - model.low)
+    ratios = {
+        name: np.clip(np.log(measures[name] / getattr(model, name)), -1.5, 0.5)
+        for name in ("action", "length", "since")
+    }
     return {
-        "top": np.clip(_top(corpus, scaled) - 1, -1.5, 0.5),
-        "change": amounts_relative_to(model.change, changes_at_action(corpus, found)),
-        "length": np.clip(np.log(lengths / model.length), -1.5, 0.5),
-        "after": np.clip(np.log((after + SHORTEST) / (model.after + SHORTEST)), -1.5, 0.5),
+        "top": np.clip((top - model.low) / (model.high - model.low) - 1, -1.5, 0.5),
+        "change": amounts_relative_to(model.change, measures["change"]),
+        **ratios,
     }
 
 
@@ -244,38 +278,35 @@ def chance_of(evidence: Mapping[str, Array]) -> Array:
     return np.asarray(1 / (1 + np.exp(-total)))
 
 
-def _usual(corpus: Corpus, found: Result, raw: Array, chance: Array) -> ProgressModel:
-    """What is usual in clips that succeed; without weights."""
+def _usual(measures: Mapping[str, Array], first: Array, top: Array, chance: Array) -> ProgressModel:
+    """What is usual in clips that succeed; without weights.
+
+    first, top : (N,) the first and the highest that the regression says.
+    """
     likely = chance >= np.median(chance)
-    lengths, after = _seconds(corpus, found)
-    low = float(np.median(_first(corpus, raw)))
-    high = float(np.median(_top(corpus, raw)[likely]))
+    low, high = float(np.median(first)), float(np.median(top[likely]))
     return ProgressModel(
         weights=np.empty((2, 0)),
         bias=0.0,
         low=low,
         high=max(high, low + LEAST_RISE),
-        length=float(np.median(lengths[likely])),
-        after=float(np.median(after[likely])),
-        change=usual_amount(np.nan_to_num(changes_at_action(corpus, found)[likely])),
+        change=usual_amount(np.nan_to_num(measures["change"][likely])),
+        **{
+            name: float(np.median(measures[name][likely])) for name in ("action", "length", "since")
+        },
     )
-
-
-def _seconds(corpus: Corpus, found: Result) -> tuple[Array, Array]:
-    """(N,) lengths of clips, and times from the end of the action to that of the clip."""
-    chunks = corpus.chunks
-    first, last = chunks.start[chunks.offsets[:-1]], chunks.end[chunks.offsets[1:] - 1]
-    return last - first, np.maximum(last - found.action_span[:, 1], 0)
 
 
 def _top(corpus: Corpus, values: Array) -> Array:
     """(N,) mean of the highest values (T,) of each clip."""
-    return np.array([_highest(values[list(corpus.chunk_rows(n))]) for n in range(len(corpus))])
+    clips = [values[list(corpus.chunk_rows(n))] for n in range(len(corpus))]
+    return np.array([mine[_highest(mine)].mean() for mine in clips])
 
 
-def _highest(values: Array) -> float:
+def _highest(values: Array) -> Array:
+    """The indices of the highest values."""
     count = min(max(2, int(TOP_SHARE * len(values))), len(values))
-    return float(np.sort(values)[-count:].mean())
+    return np.argsort(values, kind="stable")[-count:]
 
 
 def _first(corpus: Corpus, values: Array) -> Array:
