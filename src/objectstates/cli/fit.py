@@ -64,7 +64,7 @@ def fit(
     ] = None,
     price: Annotated[
         float, flag("A clip lacks a step that scores less than 1 minus this; 1: like in others.")
-    ] = 0.35,
+    ] = 0.55,
     solver: Annotated[
         Solver, flag("Block-coordinate Frank-Wolfe, or the paper's full steps.")
     ] = "block",
