@@ -95,3 +95,23 @@ def test_kernels_that_came_with_the_package_are_used_wherever_it_lies(tmp_path):
     built.root, elsewhere = installed, tmp_path / "numba"
     assert built.run(NUMBA_CACHE_DIR=str(elsewhere)) == (2, True)
     assert not list(elsewhere.rglob("*.nbc"))
+
+
+WITHOUT_BLAS = """
+import sys
+from objectstates.base.jit import compiled, load_without_blas
+load_without_blas()
+@compiled
+def total(values):
+    return values.sum()
+import numpy as np
+print(total(np.arange(4.0)), "scipy.linalg" in sys.modules)
+import scipy.linalg.cython_blas
+"""
+
+
+def test_kernels_need_no_blas():
+    """It would take longer to load than the kernels of a worker."""
+    words = [sys.executable, "-c", WITHOUT_BLAS]
+    run = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.split()) == (0, ["6.0", "False"]), run.stderr

@@ -13,8 +13,10 @@ and the kind of CPU that they were compiled with; elsewhere kernels are compiled
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -57,6 +59,22 @@ def compiled_exactly(kernel: Kernel) -> Kernel:
 def compiled_into_callers(kernel: Kernel) -> Kernel:
     """As `compiled`, but always inlined into the calling kernel."""
     return _jit(kernel, fastmath=_REORDERED, forceinline=True)
+
+
+def load_without_blas() -> None:
+    """Have numba loaded without SciPy's BLAS, which no kernel uses: it takes 0.2 s.
+
+    For processes that run our kernels alone. Of other functions, numba would refuse convolutions.
+    """
+    blas, users = "scipy.linalg.cython_blas", "numba.np.arraymath"
+    if blas in sys.modules or users in sys.modules:
+        return
+    modules: dict[str, Any] = sys.modules
+    modules[blas] = None  # importing it is an ImportError
+    try:
+        importlib.import_module(users)
+    finally:
+        del modules[blas]
 
 
 def _jit(kernel: Kernel, **options: Any) -> Kernel:

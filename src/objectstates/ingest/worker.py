@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from multiprocessing import parent_process
 from typing import Any
 
 import cv2
@@ -17,6 +18,7 @@ import numpy as np
 
 from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import VideoError
+from objectstates.base.jit import load_without_blas
 from objectstates.detect.change_detector import ClipProposals
 from objectstates.detect.detections import Detector, DetectorOptions, SparseDetector
 from objectstates.detect.registry import load_detector
@@ -86,6 +88,8 @@ class _Models:
         clips: Sequence[ClipSpan],
     ) -> None:
         cv2.setNumThreads(1)  # there is one process per core
+        if parent_process() is not None:
+            load_without_blas()
         self.settings, self.stores = observe_settings, stores
         spec, words = settings.backbones
         self.backbone = load_backbone(spec, backbone_device(spec, settings.device))
