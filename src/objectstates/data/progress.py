@@ -38,9 +38,14 @@ class ProgressModel:
         np.savez(path, **asdict(self))
 
     @classmethod
-    def load(cls, path: Path) -> ProgressModel:
-        """Raise ValueError or KeyError unless the file is what :meth:`save` wrote."""
+    def load(cls, path: Path) -> ProgressModel | None:
+        """Raise ValueError or KeyError unless the file is what :meth:`save` wrote.
+
+        None for a model of an earlier version, which compared clips by other measures.
+        """
         arrays = read_npz(path)
+        if "after" in arrays and "since" not in arrays:
+            return None
         values = {field.name: arrays[field.name] for field in fields(cls)}
         weights = values.pop("weights")
         numbers = {name: float(value) for name, value in values.items()}
