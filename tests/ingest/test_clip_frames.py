@@ -15,7 +15,7 @@ from objectstates.ingest.settings import ObserveSettings
 from objectstates.video.clip_list import ClipSpan, RecordedEpisode
 from objectstates.video.reader import probe
 from tests.ingest.test_pipeline import FPS, scene
-from tests.video.videos import write_video
+from tests.video.videos import write_images, write_video
 
 SPANS = [(None, None, False), (0.5, 2.5, False), (0.5, 2.5, True)]
 
@@ -64,6 +64,17 @@ def test_a_video_that_goes_on_after_its_declared_end_is_not_kept(video, monkeypa
     monkeypatch.setattr(clip_frames, "MOST_BYTES", 1 << 19)
     clip = ClipSpan("a", video)
     assert decoded_with_change(clip, probe(video), ObserveSettings(), every=False) is None
+
+
+def test_an_image_that_cannot_be_read_is_counted_once(tmp_path):
+    write_images(tmp_path / "images", range(20))
+    damaged = sorted((tmp_path / "images").iterdir())[5]
+    damaged.write_bytes(b"no image")
+    clip = ClipSpan("a", tmp_path / "images")
+    decoded = decoded_with_change(clip, probe(clip.video), ObserveSettings(), every=True)
+    assert decoded is not None
+    [problem] = decoded[0].problems()
+    assert f"1 images cannot be read, beginning with {damaged.name}" in problem
 
 
 @pytest.mark.parametrize("detector", ["motion", "boxes"])

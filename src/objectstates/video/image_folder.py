@@ -91,8 +91,9 @@ class ImageFolder:
             ("images cannot be read", self._unreadable),
             ("images resized to the size of the first", self._resized),
         ):
-            if names:
-                found.append(f"{len(names)} {what}, beginning with {printable_name(names[0])}")
+            each = list(dict.fromkeys(names))  # one may have been read at two sizes
+            if each:
+                found.append(f"{len(each)} {what}, beginning with {printable_name(each[0])}")
         return found
 
     def close(self) -> None:
