@@ -28,7 +28,7 @@ Bytes = npt.NDArray[np.uint8]
 
 SIDE = 160  # pixels of the longer side
 FPS = 30.0
-MAX_FRAMES = 150  # of a clip; longer ones are read at fewer frames per second
+MAX_FRAMES = 300  # of a clip; longer ones are read at fewer frames per second
 KEY_FPS = 4.0  # frames per second at which the camera is estimated
 SMOOTHING = 0.8  # pixels; standard deviation
 LEAST_FOUND = 0.3  # of the points of the middle frame: enough to estimate the camera by

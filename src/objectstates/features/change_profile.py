@@ -44,7 +44,7 @@ Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-VERSION = 8  # of profiles, part of cache keys: raise it when their content may change
+VERSION = 7  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.25  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
