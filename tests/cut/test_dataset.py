@@ -104,7 +104,7 @@ def test_every_camera_shows_the_frames_of_the_source(root, tmp_path):
 
 def test_meta_agrees_with_the_files(root, tmp_path):
     out = tmp_path / "out"
-    judged = replace(result_of(root), reached_chance=np.array([0.9, 0.1, 0.6, 0.9]))
+    judged = replace(result_of(root), reached_chance=np.array([0.9, 0.1, 0.7, 0.9]))
     cut_dataset(judged, out)
     info, dataset = info_of(out), read_dataset(out)
     assert info["codebase_version"] == info_of(root)["codebase_version"]

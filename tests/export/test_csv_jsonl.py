@@ -125,12 +125,12 @@ def test_jsonl_has_no_nan(request, side, tmp_path):
 def test_progress_and_success_are_written_where_they_are_known(result, tmp_path):
     n, t = len(result.clips), len(result.action_scores)
     known = replace(
-        result, progress=np.linspace(0, 1, t), reached_chance=np.array([0.9, 0.1, 0.6])[:n]
+        result, progress=np.linspace(0, 1, t), reached_chance=np.array([0.9, 0.1, 0.7])[:n]
     )
     export(known, "csv", tmp_path / "c")
     clips = rows(tmp_path / "c" / "clips.csv")
     assert [row["reached"] for row in clips] == ["yes", "no", "unsure"]
-    assert [float(row["reached_chance"]) for row in clips] == [0.9, 0.1, 0.6]
+    assert [float(row["reached_chance"]) for row in clips] == [0.9, 0.1, 0.7]
     progress = rows(tmp_path / "c" / "progress.csv")
     assert [float(row["progress"]) for row in progress] == known.progress.tolist()
     assert [float(row["time"]) for row in progress] == known.corpus.chunks.time.tolist()

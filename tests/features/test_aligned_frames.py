@@ -53,7 +53,7 @@ def test_shots_are_aligned_separately(tmp_path):
     shot = film(sway=12.0, change=None)
     other = [255 - frame[::-1, :, [1, 2, 0]] // 2 for frame in shot]
     path = write_video(tmp_path / "cut.mp4", [*shot, *other], fps=FPS, options={"crf": "18"})
-    fps = rate_for(probe(path), None, None, None)
+    fps = min(FPS, rate_for(probe(path), None, None, None))
     first, second = read_aligned(path, None, None)
     assert second.times[0] == pytest.approx(len(shot) / FPS, abs=1 / fps)
     for frames in (first, second):
