@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -283,3 +284,10 @@ def test_what_is_no_video_gives_an_error_with_name_reason_and_remedy(
         assert message.startswith(f"{path}: ")
         assert reason in message
         assert remedy in message
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="there are no such priorities")
+def test_films_are_made_at_the_usual_priority(tmp_path: Path) -> None:
+    """A test process of real-time priority would hold up all others."""
+    write_video(tmp_path / "a.mp4", gray(5), codec="libsvtav1")
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER

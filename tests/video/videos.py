@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.odd_videos import usual_priority
 from objectstates.video.reader import Frame, read_frames
 
 Images = Sequence[npt.NDArray[np.uint8]]
@@ -51,7 +52,7 @@ def write_video(
     title: str = "",
 ) -> Path:
     """Encode with a key frame every 12 frames; ``times`` in seconds, kept to the millisecond."""
-    with av.open(f"file:{path}", "w", options=muxer or {}) as container:
+    with usual_priority(), av.open(f"file:{path}", "w", options=muxer or {}) as container:
         container.metadata["title"] = title
         stream = cast(av.VideoStream, container.add_stream(codec, rate=fps, options=options or {}))
         stream.height, stream.width = images[0].shape[:2]

@@ -14,6 +14,7 @@ from av.audio.stream import AudioStream
 from av.container import OutputContainer
 from av.video.stream import VideoStream
 
+from benchmarks.odd_videos import usual_priority
 from objectstates.video.source import Image
 
 SIZE = (96, 64)  # width, height
@@ -38,7 +39,7 @@ def write_film(
     path: Path, codec: str, times: list[int], pix_fmt: str = "yuv420p", *, sound: bool = False
 ) -> Path:
     """Encode frame ``n`` at ``times[n]`` milliseconds; sound begins at 0."""
-    with av.open(str(path), "w") as container:
+    with usual_priority(), av.open(str(path), "w") as container:
         audio = new_sound(container) if sound else None
         stream = cast("VideoStream", container.add_stream(codec, rate=25))
         stream.width, stream.height = SIZE
