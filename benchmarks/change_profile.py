@@ -30,7 +30,7 @@ from objectstates.evaluation.benchmark.manipulations import (
 )
 from objectstates.evaluation.bootstrap import Interval, interval, macro_mean
 from objectstates.evaluation.precision import Evaluation
-from objectstates.features.change_profile import WIDTHS
+from objectstates.features.change_columns import WIDTHS
 from objectstates.ingest.pipeline import IngestSettings, ingest_to
 from objectstates.ingest.time_scale import Seconds
 

@@ -105,9 +105,11 @@ def shuffled(corpus: Corpus, seed: int = 0) -> Corpus:
         ):
             features[list(rows)] = features[rng.permutation(np.arange(rows.start, rows.stop))]
         if (profile := changes[n]) is not None:
-            parts = np.array_split(profile.curve, max(1, len(corpus.chunk_rows(n)) // 2))
-            curve = np.concatenate([parts[k] for k in rng.permutation(len(parts))])
-            changes[n] = replace(profile, curve=curve)
+            n_bins = len(profile.curve)
+            parts = np.array_split(np.arange(n_bins), max(1, len(corpus.chunk_rows(n)) // 2))
+            bins = np.concatenate([parts[k] for k in rng.permutation(len(parts))])
+            motion = None if profile.motion is None else profile.motion[bins]
+            changes[n] = replace(profile, curve=profile.curve[bins], local=None, motion=motion)
     permuted = corpus.with_features(tracklets=tracklets, chunks=chunks)
     return replace(permuted, changes=tuple(changes))
 
@@ -163,18 +165,22 @@ def _reversed(clip: Clip) -> Clip:
         replace(mirrored(row), label=row.label and swapped.get(row.label, row.label))
         for row in clip.tracklets
     ]
-    change = clip.change and ChangeProfile(
-        total - clip.change.start - clip.change.step * len(clip.change.curve),
-        clip.change.step,
-        clip.change.curve[::-1].copy(),
-        clip.change.where,
-        scale=clip.change.scale,
-    )
+    change = clip.change and _reversed_change(clip.change, total)
     return replace(
         clip,
         tracklets=tuple(sorted(tracklets, key=lambda row: row.start)),
         chunks=tuple(sorted(map(mirrored, clip.chunks), key=lambda row: row.start)),
         change=change,
+    )
+
+
+def _reversed_change(change: ChangeProfile, total: float) -> ChangeProfile:
+    return replace(
+        change,
+        start=total - change.start - change.step * len(change.curve),
+        curve=change.curve[::-1].copy(),
+        local=None,
+        motion=None if change.motion is None else change.motion[::-1].copy(),
     )
 
 

@@ -46,7 +46,7 @@ def plain_clips():
 def comparable(change):
     if change is None:
         return None
-    arrays = (change.curve, change.where, change.local)
+    arrays = (change.curve, change.where, change.local, change.motion)
     numbers = change.start, change.step, change.scale
     return *numbers, *(x if x is None else (x.dtype, x.shape, x.tobytes()) for x in arrays)
 

@@ -26,18 +26,19 @@ def test_arrays_become_clips():
         corpus[2]
 
 
+@pytest.mark.parametrize("name", ["local", "motion"])
 @pytest.mark.parametrize(
-    ("local", "message"),
+    ("values", "message"),
     [
-        (np.zeros(4, np.float32), r"local must be float32 of shape \(5,\), as the curve"),
-        (np.zeros(5), "local must be float32"),
-        (np.full(5, -1, np.float32), "local must have finite values of 0 or more"),
+        (np.zeros(4, np.float32), r"must be float32 of shape \(5,\), as the curve"),
+        (np.zeros(5), "must be float32"),
+        (np.full(5, -1, np.float32), "must have finite values of 0 or more"),
     ],
 )
-def test_local_curves_are_checked(local, message):
+def test_curves_beside_the_curve_are_checked(name, values, message):
     first, second = plain_clips()
-    with pytest.raises(CorpusError, match=message):
-        Corpus.from_clips([replace(first, change=profile(local=local)), second])
+    with pytest.raises(CorpusError, match=f"{name} {message}"):
+        Corpus.from_clips([replace(first, change=profile(**{name: values})), second])
 
 
 def test_select_keeps_the_clips_asked_for():

@@ -48,6 +48,7 @@ profiles = st.builds(
 )  # fmt: skip
 profiles |= profiles.map(lambda known: replace(known, scale=8.0))
 profiles |= profiles.map(lambda known: replace(known, local=known.curve[::-1]))
+profiles |= profiles.map(lambda known: replace(known, motion=known.curve[::-1]))
 
 
 @given(changes=st.lists(st.none() | profiles, min_size=1, max_size=6))

@@ -9,7 +9,7 @@ from objectstates import Corpus, JointDiscovery
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.chain_change import chunk_rows_for_chain, for_chain
-from objectstates.features.change_profile import CHAIN_COLUMN_SCALE, WIDTHS, chunk_columns
+from objectstates.features.change_columns import CHAIN_COLUMN_SCALE, WIDTHS, chunk_columns
 from objectstates.solver.scale.moments import ArrayRows
 
 W = len(WIDTHS)
@@ -54,7 +54,7 @@ def test_a_chain_uses_local_changes_and_shows_all_at_the_same_height(corpus):
     for n in range(len(chain)):
         columns = after[chain.chunk_rows(n), -W:]
         assert columns[[5, 15]] == pytest.approx(CHAIN_COLUMN_SCALE)
-        assert columns[10].max() == 0
+        assert columns[10].max() < 0.001 * CHAIN_COLUMN_SCALE
     again = for_chain(chain)
     assert (again.chunks.features == after).all(), "it may be applied twice"
 

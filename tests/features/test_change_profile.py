@@ -2,22 +2,20 @@ from __future__ import annotations
 
 import os
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from objectstates.data.clips import ChangeProfile
 from objectstates.features.change_profile import (
-    CHAIN_COLUMN_SCALE,
-    COLUMN_SCALE,
     SHORTEST_BIN,
     ClipChange,
-    chunk_columns,
     clip_change,
     profile_of,
 )
 from tests.features.films import FPS, THING, film
+from tests.features.scenes import texture
 from tests.video.videos import write_video
 
 FILMS = {
@@ -94,39 +92,6 @@ def test_a_video_that_is_replaced_is_read_again(tmp_path):
     assert totals[1] < 0.05 * totals[0]
 
 
-def profile(curve: list[float], start: float = 0.0, step: float = 0.1) -> ChangeProfile:
-    return ChangeProfile(start, step, np.array(curve, np.float32), np.zeros((2, 3), np.uint8))
-
-
-def test_the_columns_of_chunks_are_greatest_at_the_change():
-    chunks = np.stack([np.arange(10) * 0.4, np.arange(1, 11) * 0.4], axis=1)
-    change = np.zeros(40)
-    change[22] = 0.03  # 2.2 to 2.3 s, in chunk 5
-    columns = chunk_columns(profile(change.tolist()), chunks)
-    assert columns.max(axis=0) == pytest.approx([COLUMN_SCALE] * 2)
-    assert np.flatnonzero(columns[:, 0] > 0).tolist() == [5, 6]  # within 0.4 s of their middles
-    assert np.flatnonzero(columns[:, 1] > 0).tolist() == [4, 5, 6, 7]
-    assert (columns == chunk_columns(profile((7 * change).tolist()), chunks)).all()
-
-
-def test_the_columns_of_a_chain_show_its_changes_at_the_same_height():
-    chunks = np.stack([np.arange(20) * 0.4, np.arange(1, 21) * 0.4], axis=1)
-    change = np.zeros(80)
-    change[[10, 50]] = 0.03, 0.01  # in chunks 2 and 12
-    change[70] = 0.001
-    columns = chunk_columns(profile(change.tolist()), chunks, changes=2)
-    assert columns[[2, 12]] == pytest.approx(CHAIN_COLUMN_SCALE)
-    assert columns[17] == pytest.approx(CHAIN_COLUMN_SCALE / 10)
-    three = chunk_columns(profile(change.tolist()), chunks, changes=3)
-    assert (three == columns).all(), "the third peak is too low to be a change"
-
-
-def test_the_columns_are_zero_where_nothing_is_known_or_changes():
-    chunks = np.array([[0, 0.4], [0.4, 0.9]])
-    assert not chunk_columns(None, chunks).any()
-    assert not chunk_columns(profile([0.0] * 9), chunks).any()
-
-
 def change(times: np.ndarray, curve: np.ndarray, amount: np.ndarray) -> ClipChange:
     height, width = amount.shape
     return ClipChange(
@@ -141,6 +106,7 @@ def change(times: np.ndarray, curve: np.ndarray, amount: np.ndarray) -> ClipChan
         possible=amount.astype(np.float32),
         shown=np.ones(len(times), bool),
         local=curve[::-1].astype(np.float32),
+        motion=curve.astype(np.float32),
     )
 
 
@@ -165,6 +131,8 @@ def test_bins_of_equal_length_hold_what_the_frames_hold(
     assert profile.local is not None
     assert profile.local.shape == profile.curve.shape
     assert profile.local.sum() == pytest.approx(curve.sum(), rel=1e-4)
+    assert profile.motion is not None
+    assert (profile.motion == profile.curve).all()
     for edge, until in zip(edges[1:-1], np.cumsum(profile.curve), strict=False):
         least, most = curve[times <= edge].sum(), curve[: (times <= edge).sum() + 1].sum()
         assert least - 1e-3 <= until <= most + 1e-3, "no change is moved beyond its two frames"
@@ -195,3 +163,34 @@ def test_one_frame_has_one_bin() -> None:
     profile = profile_of(change(np.array([2.0]), np.zeros(1), np.zeros((2, 3))))
     assert profile.curve.tolist() == [0.0]
     assert (profile.start, profile.step) == (2.0, 0.04)
+
+
+SLIDE = (1.0, 3.0)  # seconds from start to end of a slide
+
+
+def slide(*, jumps: bool) -> list[np.ndarray]:
+    """A textured box that moves to the right from 1 to 3 s, or appears there at 3 s."""
+    wall, thing = (cv2.cvtColor(texture(n, 0), cv2.COLOR_GRAY2RGB) for n in (1, 2))
+    x1, y1, x2, y2 = THING
+    frames = []
+    for t in np.arange(round(4.0 * FPS)) / FPS:
+        share = np.clip((t - SLIDE[0]) / (SLIDE[1] - SLIDE[0]), 0, 1)
+        x = x1 - 40 + round(80 * float(np.floor(share) if jumps else share))
+        frame = wall.copy()
+        frame[y1:y2, x : x + x2 - x1] = 255 - thing[y1:y2, x1:x2] // 2
+        frames.append(frame)
+    return frames
+
+
+def test_the_motion_is_that_of_the_changed_places(tmp_path):
+    totals = []
+    for name, jumps in (("slides", False), ("jumps", True)):
+        path = tmp_path / f"{name}.mp4"
+        write_video(path, slide(jumps=jumps), fps=FPS, options={"crf": "18"})
+        found = clip_change(path, None, None)
+        assert found.motion is not None
+        during = (found.times >= SLIDE[0]) & (found.times < SLIDE[1])
+        totals.append((found.motion[during].sum(), found.motion[found.times < 0.9].sum()))
+    (moving, before), (_, still) = totals
+    assert moving > 5 * before
+    assert still < 0.2 * moving

@@ -8,7 +8,7 @@ import pytest
 from objectstates import Corpus
 from objectstates.base.cache import cache_folder
 from objectstates.base.errors import SettingError
-from objectstates.features.change_profile import WIDTHS
+from objectstates.features.change_columns import WIDTHS
 from objectstates.ingest import schedule
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.robots.dataset_clips import find_dataset_clips

@@ -21,6 +21,7 @@ from objectstates.base.errors import VideoError
 from objectstates.data.corpus import Corpus
 from objectstates.features import change_profile
 from objectstates.features.aligned_frames import read_aligned
+from objectstates.features.change_columns import WIDTHS
 from objectstates.features.object_motion import OBJECT_MOTION_DIM
 from objectstates.ingest import observe as observation
 from objectstates.ingest import schedule, worker
@@ -80,7 +81,7 @@ def dense(corpus: Corpus, part: slice) -> np.ndarray:
 
 
 MOTION = slice(0, OBJECT_MOTION_DIM)
-FRAME = slice(OBJECT_MOTION_DIM, -len(change_profile.WIDTHS))
+FRAME = slice(OBJECT_MOTION_DIM, -len(WIDTHS))
 
 
 # --- where segments begin and end -----------------------------------------------------------------

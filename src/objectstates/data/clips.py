@@ -96,6 +96,8 @@ class ChangeProfile:
     scale : pixels of the video per pixel of ``where``; 0 if it is not known.
     local : (n,) as ``curve``, but of changes that last within a part of the clip, such as those of
         a chain that ends as it began; None if it is not known.
+    motion : (n,) distance in picture widths by which the changed places move together within each
+        bin, 0 or more; None if it is not known.
 
     Examples
     --------
@@ -111,6 +113,7 @@ class ChangeProfile:
     where: npt.NDArray[np.uint8]
     scale: float = 0.0
     local: npt.NDArray[np.float32] | None = None
+    motion: npt.NDArray[np.float32] | None = None
 
     def within(self, start: float, end: float) -> ChangeProfile | None:
         """The bins within two times, in seconds of the video; None if there are none."""
@@ -123,6 +126,7 @@ class ChangeProfile:
             start=self.start + first * self.step,
             curve=self.curve[first:last],
             local=None if self.local is None else self.local[first:last],
+            motion=None if self.motion is None else self.motion[first:last],
         )
 
 

@@ -6,8 +6,8 @@ needs; ``corpus[i]`` gives one clip as plain objects. On disk it is a folder::
     corpus.json         format version, names and sizes of the features, free-form information
     arrays.npz          what else the features are made with, such as codebooks; optional
     clips.parquet       clip, video, start, end, change_start, change_step, change, change_where,
-                        change_where_width, change_where_scale, change_local, episode,
-                        episode_start
+                        change_where_width, change_where_scale, change_local,
+                        change_motion, episode, episode_start
     tracklets.parquet   clip, start, end, time, score, allowed_1, allowed_2, label, boxes, feature
     chunks.parquet      clip, start, end, time, allowed, label, feature
 
@@ -19,9 +19,10 @@ of float32. ``time``, ``score``, ``allowed*``, ``label`` and ``boxes`` are optio
 ``feature`` if the header gives its size as 0: such a corpus can be shown but not learned on. The
 columns ``change*`` are the clips' `ChangeProfile`, null where it is not known, and absent if it is
 known of no clip: ``change`` is its curve, a list of float32; ``change_where`` its picture row by
-row, a list of uint8, with ``change_where_width`` pixels to a row; ``change_where_scale`` and
-``change_local`` (optional) its scale and its local curve. ``episode`` and ``episode_start`` are the
-clips' `EpisodeSpan`, and absent if no clip shows an episode of a robot dataset.
+row, a list of uint8, with ``change_where_width`` pixels to a row; ``change_where_scale``,
+``change_local`` and ``change_motion`` (optional) its scale, its local curve and its motion.
+``episode`` and ``episode_start`` are the clips' `EpisodeSpan`, and absent if no clip shows an
+episode of a robot dataset.
 """
 
 from __future__ import annotations

@@ -165,6 +165,8 @@ def _change_columns(changes: tuple[ChangeProfile | None, ...]) -> dict[str, Any]
         columns["change_where_scale"] = pa.float64(), [c and c.scale for c in changes]
     if any(c is not None and c.local is not None for c in changes):
         columns["change_local"] = _CURVE, [c and c.local for c in changes]
+    if any(c is not None and c.motion is not None for c in changes):
+        columns["change_motion"] = _CURVE, [c and c.motion for c in changes]
     return {name: pa.array(values, kind) for name, (kind, values) in columns.items()}
 
 
@@ -304,11 +306,12 @@ def _read_changes(clips: ParquetTable, ids: list[str]) -> tuple[ChangeProfile | 
     names = ("change_start", "change_step", "change_where_width")
     starts, steps, widths = (clips.optional(name) for name in names)
     curves, pictures = clips.lists("change", _CURVE), clips.lists("change_where", _WHERE)
-    scales, locals_ = clips.optional("change_where_scale"), clips.lists("change_local", _CURVE)
+    scales = clips.optional("change_where_scale")
+    more = (clips.lists(f"change_{name}", _CURVE) for name in ("local", "motion"))
     changes: list[ChangeProfile | None] = []
-    for row in zip(ids, starts, steps, curves, pictures, widths, scales, locals_, strict=True):
-        clip_id, start, step, curve, pixels, width, scale, local = row
-        missing = [value is None for value in row[1:-2]]
+    for row in zip(ids, starts, steps, curves, pictures, widths, scales, *more, strict=True):
+        clip_id, start, step, curve, pixels, width, scale, local, motion = row
+        missing = [value is None for value in row[1:-3]]
         if all(missing):
             changes.append(None)
             continue
@@ -321,9 +324,8 @@ def _read_changes(clips: ParquetTable, ids: list[str]) -> tuple[ChangeProfile | 
                 f"{clips.path}: clip {clip_id!r} has {len(pixels)} pixels of change_where, which "
                 f"are no rows of change_where_width {width}"
             )
-        where = pixels.reshape(-1, width)
-        profile = ChangeProfile(float(start), float(step), curve, where, float(scale or 0), local)
-        changes.append(profile)
+        times, where = (float(start), float(step)), pixels.reshape(-1, width)
+        changes.append(ChangeProfile(*times, curve, where, float(scale or 0), local, motion))
     return tuple(changes)
 
 

@@ -197,7 +197,15 @@ def _validate_episodes(corpus: CorpusTables) -> None:
 
 def _change_problem(change: ChangeProfile) -> str | None:
     """What is wrong with a profile; None if nothing is."""
-    curve, where = change.curve, change.where
+    problem = _curve_problem(change) or _where_problem(change)
+    for name, values in (("local", change.local), ("motion", change.motion)):
+        if values is not None:
+            problem = problem or _beside_curve_problem(name, values, change.curve)
+    return problem
+
+
+def _curve_problem(change: ChangeProfile) -> str | None:
+    curve = change.curve
     if not np.isfinite(change.start):
         return f"start {change.start:g} must be finite"
     if not 0 < change.step < np.inf:
@@ -206,24 +214,26 @@ def _change_problem(change: ChangeProfile) -> str | None:
         return f"curve must be float32 of shape (n,), not {curve.dtype} of {curve.shape}"
     if not (np.isfinite(curve) & (curve >= 0)).all():
         return "curve must have finite values of 0 or more"
+    return None
+
+
+def _where_problem(change: ChangeProfile) -> str | None:
+    where = change.where
     if where.dtype != np.uint8 or where.ndim != 2 or not where.size:
         return f"where must be uint8 of shape (h, w), not {where.dtype} of {where.shape}"
     if where.shape[1] > MAX_WHERE_WIDTH:
         return f"where is {where.shape[1]} pixels wide: at most {MAX_WHERE_WIDTH} are allowed"
     if not 0 <= change.scale < np.inf:
         return f"scale {change.scale:g} must be a number of pixels of 0 or more"
-    return _local_problem(change)
+    return None
 
 
-def _local_problem(change: ChangeProfile) -> str | None:
-    local = change.local
-    if local is None:
-        return None
-    if local.dtype != np.float32 or local.shape != change.curve.shape:
-        expected = f"float32 of shape {change.curve.shape}, as the curve"
-        return f"local must be {expected}, not {local.dtype} of {local.shape}"
-    if not (np.isfinite(local) & (local >= 0)).all():
-        return "local must have finite values of 0 or more"
+def _beside_curve_problem(name: str, values: Array, curve: Array) -> str | None:
+    if values.dtype != np.float32 or values.shape != curve.shape:
+        expected = f"float32 of shape {curve.shape}, as the curve"
+        return f"{name} must be {expected}, not {values.dtype} of {values.shape}"
+    if not (np.isfinite(values) & (values >= 0)).all():
+        return f"{name} must have finite values of 0 or more"
     return None
 
 

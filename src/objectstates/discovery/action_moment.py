@@ -2,20 +2,21 @@
 
 The solver finds the action's chunk. The profile (``features/change_profile.py``) tells to a frame
 when the picture changes for good near that chunk, and how long the change lasts.
+
+The moment is when the change is most intense (``features/change_columns.py``).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array
+from objectstates.features.change_columns import intensity, smoothed
 
 # Chosen by distance and overlap with the true action on simulated training clips; the reach also by
 # action precision on real clips, where less was worse, and more was worse on simulated ones.
-SMOOTHING = 0.4  # chunks; standard deviation, for the moment: single bins are noisy
-EXTENT_SMOOTHING = 0.8  # chunks, for the extent: it goes on through short pauses
+EXTENT_SMOOTHING = 0.8  # chunks; standard deviation: the extent goes on through short pauses
 CHAIN_EXTENT_SMOOTHING = 2.0
 """The same in a chain. Local curves show less of an action, often only its start or its end, so
 that tracklets of its rest had a state. Chosen on simulated chains; 1.6 is about as good."""
@@ -31,7 +32,7 @@ def moment_and_extent(
     within: tuple[float, float] = (-np.inf, np.inf),
     smoothing: float = EXTENT_SMOOTHING,
 ) -> tuple[float, tuple[float, float]] | None:
-    """When the change near the chunk ``[start, end)`` is greatest, and from when to when it lasts.
+    """When the change near the chunk ``[start, end)`` is most intense, and how long it lasts.
 
     All in seconds of the video. None where little changes near the chunk.
     within : when the action may be. ``smoothing`` : of the extent, in chunks.
@@ -56,14 +57,8 @@ def moment_and_extent(
 
 
 def peak_bin(profile: ChangeProfile, considered: Array, length: float) -> int:
-    """The bin, of those ``considered`` (n,), in which most of the picture changes.
+    """The bin, of those ``considered`` (n,), in which the change is most intense.
 
     length : seconds of a chunk.
     """
-    height = smoothed(profile.curve, SMOOTHING * length / profile.step)
-    return int(np.where(considered, height, -1.0).argmax())
-
-
-def smoothed(curve: Array, deviation: float) -> Array:
-    """(n,) the curve, smoothed by a Gaussian of this standard deviation, in bins; 0 outside."""
-    return np.asarray(gaussian_filter1d(curve.astype(np.float64), deviation, mode="constant"))
+    return int(np.where(considered, intensity(profile, length), -1.0).argmax())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
-from objectstates.features.change_profile import WIDTHS, chunk_columns
+from objectstates.features.change_columns import WIDTHS, chunk_columns
 from objectstates.solver.scale.moments import FeatureRows
 
 

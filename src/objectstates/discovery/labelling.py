@@ -164,7 +164,7 @@ def label_alike(
         margin = (chunks.end - chunks.start)[rows][..., None] * np.array([-1, 1])
         state_labels = states_around(state, worth, table.start, table.end, time, span + margin)
         span = with_told_spans(corpus, bounds, _between_states(corpus, state_labels, time, span))
-    action = _chunks_within(corpus, rows, time, span)
+    action = _chunks_at(corpus, rows, time)
     return replace(found, action=action, state=state_labels, action_time=time, action_span=span)
 
 
@@ -227,16 +227,16 @@ def own_times(times: Array, rows: Array) -> dict[int, tuple[float, float]]:
     return {int(k): (bounds[i], bounds[i + 1]) for i, k in enumerate(present)}
 
 
-def _chunks_within(corpus: Corpus, rows: Array, time: Array, span: Array) -> Array:
-    """(T,) labels of the chunks ``rows`` (N, A) where they lie in the span, else of those at
-    ``time``. A chunk in which the action is not allowed is not labelled."""
+def _chunks_at(corpus: Corpus, rows: Array, time: Array) -> Array:
+    """(T,) labels of the chunks at the actions' ``time`` (N, A).
+
+    Those of ``rows`` (N, A) where the action is not allowed there, or the chunk is another's.
+    """
     chunks, action = corpus.chunks, np.zeros(len(corpus.chunks.start), np.int8)
     for n, k in zip(*np.nonzero(rows >= 0), strict=True):
-        row, clip = rows[n, k], corpus.chunk_rows(n)
+        clip = corpus.chunk_rows(n)
         at = clip[int(np.abs(chunks.time[clip.start : clip.stop] - time[n, k]).argmin())]
-        outside = not span[n, k, 0] <= chunks.time[row] <= span[n, k, 1]
-        free = chunks.allowed[at, k] and not action[at]
-        action[at if outside and free else row] = k + 1
+        action[at if chunks.allowed[at, k] and not action[at] else rows[n, k]] = k + 1
     return action
 
 

@@ -21,9 +21,8 @@ import numpy as np
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result
-from objectstates.discovery.action_moment import smoothed
 from objectstates.discovery.chain_change import has_change_columns
-from objectstates.features.change_profile import WIDTHS
+from objectstates.features.change_columns import WIDTHS, intensity
 
 PARTS, REPEATS = 4, 3  # of the division: twelve discoveries
 SAMPLE = 60  # clips that are divided, a random sample if there are more
@@ -111,14 +110,14 @@ def without_change(corpus: Corpus) -> Corpus:
     return replace(corpus, changes=(None,) * len(corpus))
 
 
-def peak_time(profile: ChangeProfile | None, smoothing: float) -> float:
-    """When the picture changes most, in seconds; NaN where nothing changes, or it is not known.
+def peak_time(profile: ChangeProfile | None, chunk: float) -> float:
+    """When the change is most intense, in seconds; NaN where nothing changes, or it is not known.
 
-    smoothing : seconds; standard deviation.
+    chunk : seconds of a chunk.
     """
     if profile is None or not profile.curve.any():
         return np.nan
-    at = int(smoothed(profile.curve, smoothing / profile.step).argmax())
+    at = int(intensity(profile, chunk).argmax())
     return float(profile.start + profile.step * (at + 0.5))
 
 

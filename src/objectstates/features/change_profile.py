@@ -16,6 +16,8 @@ without learning, and in any scene:
 * The *local* curve is the same of changes that last within a part of the clip, and may be undone
   later: pixels are divided into any number of pieces (``lasting_pieces.py``). In a clip of one
   change it shows the same, less clearly.
+* The *motion* of all these pixels together (``region_motion.py``) tells how fast it goes. Steps do
+  not: in a slow action their number depends on texture, and on what the hand hides.
 
 Changes of exposure are removed from each frame first, and the camera's motion before that
 (``aligned_frames.py``). A cut is no change: each shot of a clip is examined by itself, and counts
@@ -39,12 +41,13 @@ from objectstates.base.jit import compiled, compiled_exactly
 from objectstates.data.clips import MAX_WHERE_WIDTH, ChangeProfile
 from objectstates.features.aligned_frames import AlignedFrames, read_aligned
 from objectstates.features.lasting_pieces import StepLimits, find_steps
+from objectstates.features.region_motion import region_motion
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-VERSION = 7  # of profiles, part of cache keys: raise it when their content may change
+VERSION = 8  # of profiles, part of cache keys: raise it when their content may change
 END_SHARE = 0.25  # of the frames, at either end: pictures before and after
 MEDIAN_FRAMES = 15  # at most, for each of these
 HALF_DIFFERENCE = 15.0  # of colours (Lab, 8 bit); counts half
@@ -76,6 +79,8 @@ class ClipChange:
     shown : (n,) whether a frame is of the shot that all pictures are of.
     scale : pixels of the video per pixel.
     local : (n,) as ``curve``, of what changes for a part of the clip at least.
+    motion : (n,) distance in picture widths by which the pixels of both curves moved since the
+        frame before, together.
     """
 
     times: Floats
@@ -90,6 +95,7 @@ class ClipChange:
     shown: npt.NDArray[np.bool_]
     scale: float = 1.0
     local: Floats32 | None = None
+    motion: Floats32 | None = None
 
 
 def clip_change(
@@ -124,11 +130,6 @@ def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
     times = np.concatenate([shot.times for shot in shots])
     weights = [(len(shot.times) / len(times)) ** SHOT_POWER for shot in shots]
     curves = [np.float32(w) * shot.curve for w, shot in zip(weights, shots, strict=True)]
-    local = [
-        np.float32(w) * shot.local
-        for w, shot in zip(weights, shots, strict=True)
-        if shot.local is not None
-    ]
     main = shots[int(np.argmax([curve.sum() for curve in curves]))]
     inside = (times >= main.times[0]) & (times <= main.times[-1])
     cameras = np.tile(np.eye(3), (len(times), 1, 1))
@@ -138,9 +139,16 @@ def join_shots(shots: Sequence[ClipChange]) -> ClipChange:
         times=times,
         cameras=cameras,
         curve=np.concatenate(curves),
-        local=np.concatenate(local) if len(local) == len(shots) else None,
+        local=_joined([shot.local for shot in shots], weights),
+        motion=_joined([shot.motion for shot in shots], weights),
         shown=inside,
     )
+
+
+def _joined(curves: Sequence[Floats32 | None], weights: Sequence[float]) -> Floats32 | None:
+    """The curves of all shots by their weights; None if one is not known."""
+    parts = [np.float32(w) * c for w, c in zip(weights, curves, strict=True) if c is not None]
+    return np.concatenate(parts) if len(parts) == len(curves) else None
 
 
 def find_change(frames: AlignedFrames) -> ClipChange:
@@ -160,6 +168,7 @@ def find_change(frames: AlignedFrames) -> ClipChange:
     amount *= _group_weights(amount, middle)
     curve = _histogram(first, last, amount, count) / (height * width)
     step = np.stack([frames.times[first], frames.times[last]], axis=2).astype(np.float32)
+    local, local_amount = _local_curve(frames, exposure)
     return ClipChange(
         times=frames.times,
         period=frames.period,
@@ -172,12 +181,15 @@ def find_change(frames: AlignedFrames) -> ClipChange:
         possible=possible,
         shown=np.ones(count, bool),
         scale=frames.scale,
-        local=_local_curve(frames, exposure),
+        local=local,
+        motion=region_motion(images, exposure, np.maximum(amount, local_amount)),
     )
 
 
-def _local_curve(frames: AlignedFrames, exposure: Floats32) -> Floats32:
-    """(n,) share of the picture that changes in each frame, and not back at once."""
+def _local_curve(frames: AlignedFrames, exposure: Floats32) -> tuple[Floats32, Floats32]:
+    """(n,) share of the picture that changes in each frame, and not back at once; and (h, w) 0 to
+    1, how surely each pixel does so.
+    """
     count, height, width = frames.images.shape[:3]
     limits = StepLimits(half=HALF_DIFFERENCE, least=LEAST_DIFFERENCE, tie=TIE)
     steps = find_steps(frames.images, exposure, limits)
@@ -193,8 +205,11 @@ def _local_curve(frames: AlignedFrames, exposure: Floats32) -> Floats32:
             mask = np.zeros((height, width), np.uint8)
             mask[steps.y[rows], steps.x[rows]] = 1
             weights[rows] += _component_weights(mask)[steps.y[rows], steps.x[rows]] / 2
-    shares = amount * weights / (height * width)
-    return _histogram(steps.first, steps.last, shares.astype(np.float32), count)
+    amount = (amount * weights).astype(np.float32)
+    largest = np.zeros((height, width), np.float32)
+    np.maximum.at(largest, (steps.y, steps.x), amount)
+    curve = _histogram(steps.first, steps.last, amount / np.float32(height * width), count)
+    return curve, largest
 
 
 def _exposure(images: Bytes) -> Floats32:
@@ -385,54 +400,5 @@ def profile_of(change: ClipChange) -> ChangeProfile:
         where=np.round(255 * np.clip(amount, 0, 1)).astype(np.uint8),
         scale=change.scale * width / size[0],
         local=None if change.local is None else binned(change.local),
+        motion=None if change.motion is None else binned(change.motion),
     )
-
-
-# --- columns of chunk features --------------------------------------------------------------------
-
-WIDTHS = (1.0, 2.0)  # chunk lengths on either side of a chunk's middle, one column each
-COLUMN_SCALE = 0.6
-"""Half the mean length of the other features of a chunk. On simulated training clips, whole and cut
-to 1 or 2 s, less misses actions that reach the end, and twice as much misleads in whole clips. On
-real clips it makes no difference."""
-CHAIN_COLUMN_SCALE = 1.2
-"""The same of a chain: its mean length. Chosen on simulated chains: with less, the arm's approach
-and retreat, which all clips share, are taken for the action; 0.8 to 1.5 are about as good."""
-
-
-LEAST_PEAK = 0.2  # of the largest one; a lower peak is not taken for a change of a chain
-
-
-def chunk_columns(profile: ChangeProfile | None, chunks: Floats, *, changes: int = 1) -> Floats32:
-    """(T, 2) share of the clip's change around each chunk, relative to the largest in the clip.
-
-    chunks : (T, 2) start and end. Zero where nothing changes, or the profile is unknown.
-    changes : of a chain; the columns are then relative to the lowest of so many peaks, and end at
-        the height of a peak, so that a small change of the chain counts as much as a large one.
-    """
-    columns = np.zeros((len(chunks), len(WIDTHS)), np.float32)
-    scale = COLUMN_SCALE if changes == 1 else CHAIN_COLUMN_SCALE
-    if profile is None:
-        return columns
-    edges = profile.start + profile.step * np.arange(len(profile.curve) + 1)
-    until = np.concatenate([[0.0], np.cumsum(profile.curve, dtype=np.float64)])
-    middles, length = chunks.mean(axis=1), np.median(np.diff(chunks, axis=1))
-    for column, width in enumerate(WIDTHS):
-        around = middles[:, None] + width * length * np.array([-1, 1])
-        change = np.diff(np.interp(around, edges, until), axis=1)[:, 0]
-        if change.max() > 0:
-            height = _lowest_peak(change, middles, 2 * width * length, changes)
-            columns[:, column] = scale * np.minimum(change, height) / height
-    return columns
-
-
-def _lowest_peak(values: Floats, times: Floats, apart: float, count: int) -> float:
-    """The lowest of the ``count`` highest peaks, at least so many seconds ``apart``."""
-    highest = lowest = float(values.max())
-    left = values.copy()
-    for _ in range(count - 1):
-        left[np.abs(times - times[left.argmax()]) < apart] = 0
-        if left.max() < LEAST_PEAK * highest:
-            break
-        lowest = float(left.max())
-    return lowest

@@ -15,8 +15,7 @@ from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import FeaturePieces, write_with_features
 from objectstates.data.truth import ClipTruth, label_corpus
-from objectstates.features import change_profile
-from objectstates.features.change_profile import chunk_columns
+from objectstates.features.change_columns import WIDTHS, chunk_columns
 from objectstates.features.codebook import Codebook
 from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks
 from objectstates.ingest.robot_columns import (
@@ -108,7 +107,7 @@ def _dense_features(
 
     The change profile of the first camera comes last (``discovery/replication.py``).
     """
-    width = len(change_profile.WIDTHS) if change_columns else 0
+    width = len(WIDTHS) if change_columns else 0
 
     def pieces() -> Iterator[Array]:
         for part in stored:

@@ -27,30 +27,35 @@ def profile_arrays(change: ClipChange | None, origin: float | None) -> Arrays:
     """
     if change is None:
         numbers, where = np.empty(0, np.float32), np.empty((0, 0), np.uint8)
-        return _profile(np.empty(0), numbers, where, numbers)
+        return _profile(np.empty(0), numbers, where, numbers, numbers)
     profile = profile_of(change)
     time = np.array([profile.start + (origin or 0.0), profile.step, profile.scale])
-    local = np.empty(0, np.float32) if profile.local is None else profile.local
-    return _profile(time, profile.curve, profile.where, local)
+    local, motion = (
+        np.empty(0, np.float32) if curve is None else curve
+        for curve in (profile.local, profile.motion)
+    )
+    return _profile(time, profile.curve, profile.where, local, motion)
 
 
-def _profile(time: Any, curve: Any, where: Any, local: Any) -> Arrays:
+def _profile(time: Any, curve: Any, where: Any, local: Any, motion: Any) -> Arrays:
     return {
         "change_time": time,
         "change_curve": curve,
         "change_where": where,
         "change_local": local,
+        "change_motion": motion,
     }
 
 
 def stored_profile(entry: Entry) -> ChangeProfile | None:
     """The inverse of `profile_arrays`."""
-    names = ("time", "curve", "where", "local")
-    time, curve, where, local = (entry[f"change_{name}"] for name in names)
+    names = ("time", "curve", "where", "local", "motion")
+    time, curve, where, local, motion = (entry[f"change_{name}"] for name in names)
     if not len(time):
         return None
     start, step, scale = map(float, time)
-    return ChangeProfile(start, step, curve, where, scale, local if len(local) else None)
+    known = (values if len(values) else None for values in (local, motion))
+    return ChangeProfile(start, step, curve, where, scale, *known)
 
 
 def change_arrays(change: ClipChange) -> Arrays:
