@@ -143,7 +143,7 @@ MEASURES = {
     "states_agreement": 0.2,
     "boxes_on_change": 0.3,
 }
-USUAL = {"cues_all": 0.7, "smoothness_all": 0.8, "room_all": 0.95, "quiet_all": 0.2}
+USUAL = {"cues_all": 0.7, "smoothness_all": 0.8, "room_all": 0.95, "quiet_all": 0.1}
 
 
 def explained(chance=0.5, measures=(), **lacking):

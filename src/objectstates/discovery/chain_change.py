@@ -55,10 +55,14 @@ class LastColumnsReplaced:
 
 
 def _local(profile: ChangeProfile | None) -> ChangeProfile | None:
-    """The profile with its local curve, if that is known, as its curve."""
-    if profile is None or profile.local is None:
+    """The profile with its local curve, if that is known, as its curve, and without a motion.
+
+    Between two changes a thing may be carried: that is fast, and no change.
+    """
+    if profile is None or (profile.local is None and profile.motion is None):
         return profile
-    return replace(profile, curve=profile.local)
+    curve = profile.curve if profile.local is None else profile.local
+    return replace(profile, curve=curve, motion=None)
 
 
 def has_change_columns(corpus: Corpus, size: int) -> bool:

@@ -24,7 +24,7 @@ from objectstates.discovery.replication import (
     replicate,
 )
 
-ROOM = 2.0  # seconds before and after the action; more makes no difference
+ROOM = 1.0  # seconds before and after the action; more makes no difference
 LEAST = 1e-6  # share of the picture; keeps logarithms finite
 LEAST_AMOUNT = -1.5  # a thirtieth of the usual change is nothing
 QUIET = np.log10(0.5)  # in clips with less of the usual change, something else may happen

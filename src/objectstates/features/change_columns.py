@@ -21,6 +21,7 @@ Floats32 = npt.NDArray[np.float32]
 # and 41 real clips in which a marker is put into a cup, by whether the time of the action was right
 # and by its distance from the fastest change: docs/evaluation.md.
 SMOOTHING = 1.0  # chunks; standard deviation of the Gaussian: single bins are noisy
+STILL_SMOOTHING = 0.4  # chunks; the same of the change alone, where the motion is not known
 CURVE_POWER = 0.5  # of how much changes, beside how fast it moves
 
 WIDTHS = (1.0, 2.0)
@@ -42,11 +43,11 @@ def intensity(profile: ChangeProfile, chunk: float) -> Floats:
 
     chunk : seconds of a chunk. Without a motion it is how much changes.
     """
-    deviation = SMOOTHING * chunk / profile.step
-    change = smoothed(profile.curve, deviation)
+    chunks = chunk / profile.step  # in bins
     if profile.motion is None or not profile.motion.any():
-        return change
-    return np.asarray(change**CURVE_POWER * smoothed(profile.motion, deviation))
+        return smoothed(profile.curve, STILL_SMOOTHING * chunks)
+    change, motion = (smoothed(c, SMOOTHING * chunks) for c in (profile.curve, profile.motion))
+    return np.asarray(change**CURVE_POWER * motion)
 
 
 def smoothed(curve: npt.NDArray[Any], deviation: float) -> Floats:
@@ -69,14 +70,15 @@ def chunk_columns(profile: ChangeProfile | None, chunks: Floats, *, changes: int
         return columns
     middles, length = chunks.mean(axis=1), float(np.median(np.diff(chunks, axis=1)))
     edges = profile.start + profile.step * np.arange(len(profile.curve) + 1)
-    curves = intensity(profile, length), profile.curve.astype(np.float64)
+    change = profile.curve.astype(np.float64)
+    curves = (change if profile.motion is None else intensity(profile, length)), change
     for column, (width, curve) in enumerate(zip(WIDTHS, curves, strict=True)):
         until = np.concatenate([[0.0], np.cumsum(curve)])
         around = middles[:, None] + width * length * np.array([-1, 1])
-        change = np.diff(np.interp(around, edges, until), axis=1)[:, 0]
-        if change.max() > 0:
-            height = _lowest_peak(change, middles, 2 * max(WIDTHS) * length, changes)
-            columns[:, column] = scale * np.minimum(change, height) / height
+        near = np.diff(np.interp(around, edges, until), axis=1)[:, 0]
+        if near.max() > 0:
+            height = _lowest_peak(near, middles, 2 * width * length, changes)
+            columns[:, column] = scale * np.minimum(near, height) / height
     return columns
 
 
