@@ -228,15 +228,16 @@ def own_times(times: Array, rows: Array) -> dict[int, tuple[float, float]]:
 
 
 def _chunks_at(corpus: Corpus, rows: Array, time: Array) -> Array:
-    """(T,) labels of the chunks at the actions' ``time`` (N, A).
-
-    Those of ``rows`` (N, A) where the action is not allowed there, or the chunk is another's.
+    """(T,) labels of the chunks ``rows`` (N, A), or of those at the actions' ``time`` (N, A) where
+    that is more than a chunk away, and the action allowed.
     """
     chunks, action = corpus.chunks, np.zeros(len(corpus.chunks.start), np.int8)
     for n, k in zip(*np.nonzero(rows >= 0), strict=True):
-        clip = corpus.chunk_rows(n)
+        row, clip = rows[n, k], corpus.chunk_rows(n)
         at = clip[int(np.abs(chunks.time[clip.start : clip.stop] - time[n, k]).argmin())]
-        action[at if chunks.allowed[at, k] and not action[at] else rows[n, k]] = k + 1
+        away = abs(chunks.time[row] - time[n, k]) > chunks.end[row] - chunks.start[row]
+        free = chunks.allowed[at, k] and not action[at]
+        action[at if away and free else row] = k + 1
     return action
 
 
