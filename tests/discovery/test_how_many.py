@@ -33,6 +33,8 @@ def test_what_is_expected_of_a_chain_is_known_from_its_clips() -> None:
         ((0.1, 0.6, 0.6, 0.2), (0.2, 0.4, 0.4, 0.4), 0),  # an action of each is unlikely
         ((0.8, 0.8), (0.2, 0.9), 0),
         ((0.2,), (0.2,), 0),
+        ((0.6, 0.615, 0.61, 0.5), (0.9, 0.9, 0.9, 0.9), 0),  # hardly better
+        ((0.6, 0.625, 0.61, 0.5), (0.9, 0.9, 0.9, 0.9), 1),
     ],
 )
 def test_more_changes_must_be_likely_and_explain_more(
