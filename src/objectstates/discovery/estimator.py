@@ -89,8 +89,9 @@ class JointDiscovery(Settings, Estimator):
     solver : "block", Frank-Wolfe clip by clip, or "full", the paper's.
     tol : stop when the duality gap is at most this share of the relaxed objective ...
     max_passes : ... or after this many passes over all clips.
-    restarts : how many runs, from different random labels; that whose labels agree most with the
-        labels of the others is kept.
+    restarts : how many runs, from different random labels; of those with about the lowest objective
+        that is kept whose labels agree most with the labels of the others. None: 1 for one change,
+        5 for a chain.
     seed : of all random choices.
     reduce : number of principal directions that the features of each side are reduced to, for very
         wide ones; None for no reduction. What that loses is in ``result_.summary["reduced"]``, see
@@ -251,11 +252,11 @@ class JointDiscovery(Settings, Estimator):
 
     def _how_many(
         self, corpus: Corpus, callback: Callback | None, corrections: Corrections
-    ) -> tuple[JointDiscovery, dict[how_many.Chain, how_many.Expected]]:
+    ) -> tuple[JointDiscovery, dict[how_many.Chain, float]]:
         """The fit of the chain that replicates best in ``corpus``, and what is expected of each
         that was tried."""
         fitted: dict[how_many.Chain, JointDiscovery] = {}
-        expected: dict[how_many.Chain, how_many.Expected] = {}
+        expected: dict[how_many.Chain, float] = {}
         for chain in how_many.TRIED:
             tried = replace(self, changes=chain[0], pattern=chain[1], verdict=True)
             try:
@@ -270,14 +271,11 @@ class JointDiscovery(Settings, Estimator):
     def _adopt(
         self,
         chosen: JointDiscovery,
-        expected: dict[how_many.Chain, how_many.Expected],
+        expected: dict[how_many.Chain, float],
         names: LabelNames | None,
     ) -> JointDiscovery:
         """Take over the result of the chosen chain."""
-        tried = {
-            how_many.described(chain): {side: round(share, 4) for side, share in vars(each).items()}
-            for chain, each in expected.items()
-        }
+        tried = {how_many.described(chain): round(share, 4) for chain, share in expected.items()}
         number = cast(int, chosen.changes)  # not auto
         facts = {"chosen": how_many.described((number, chosen.pattern)), "expected": tried}
         result = chosen.result_

@@ -4,61 +4,46 @@ Each chain is tried, and the discoveries are compared by how well they replicate
 not learned from: by the share of right answers that the verdict expects (``verdict.py``), of the
 actions and the states. Objectives are never compared: more labels always explain more. One change
 of a chain may well be found alone, but its states are not: they change again. More than one
-change is only believed if each of them is likely.
+change is only believed if the verdict on it is doubtful at least: where nothing is found, a chain
+may seem a little better by chance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from objectstates.data.result import Result
 from objectstates.discovery.evidence import mean_known
+from objectstates.discovery.verdict import DOUBTFUL
 
 Chain = tuple[int, str | None]
 """A number of changes, and which of the states look alike."""
 TRIED: tuple[Chain, ...] = ((1, None), (2, None), (2, "ABA"), (3, None), (3, "ABAB"))
-LIKELY = 0.5
-"""The least that is expected of each action of a chain. In simulated corpora of one change it was
-up to .55 with more of them tried, where one was always expected to be better."""
 MARGIN = 0.02
 """By which more changes must be expected to be better than one: seeds differ by as much."""
 
 
-@dataclass(frozen=True)
-class Expected:
-    """Shares of right answers to expect.
-
-    answers : the mean over actions and states. ``action`` : of the action found least surely.
-    """
-
-    answers: float
-    action: float
-
-
-def expected_of(result: Result) -> Expected:
-    """Of a result with a verdict; zero of one without."""
+def expected_of(result: Result) -> float:
+    """The share of right answers, of all actions and states; zero of a result without verdict."""
     if result.confidences is None:
-        return Expected(0.0, 0.0)
-    shares = np.nan_to_num([mean_known(column) for column in result.confidences.T])
-    return Expected(float(shares.mean()), float(shares[: result.n_actions].min()))
+        return 0.0
+    return float(np.mean(np.nan_to_num([mean_known(column) for column in result.confidences.T])))
 
 
-def choose(tried: Mapping[Chain, Expected]) -> Chain:
-    """The chain, given what is expected of each; of about equal ones the first.
+def choose(expected: Mapping[Chain, float]) -> Chain:
+    """The chain, given what is expected of each; of equal ones the first.
 
-    >>> one, two = Expected(0.6, 0.9), Expected(0.7, 0.6)
-    >>> choose({(1, None): one, (2, None): two}), choose({(1, None): two, (2, None): one})
+    >>> choose({(1, None): 0.5, (2, None): 0.6}), choose({(1, None): 0.2, (2, None): 0.3})
     ((2, None), (1, None))
     """
-    likely = {
-        chain: expected.answers
-        for chain, expected in tried.items()
-        if chain[0] == 1 or expected.action >= LIKELY
+    worth = {
+        chain: share - (MARGIN if chain[0] > 1 else 0.0)
+        for chain, share in expected.items()
+        if chain[0] == 1 or share >= DOUBTFUL
     }
-    return max(likely, key=lambda chain: likely[chain] - (MARGIN if chain[0] > 1 else 0.0))
+    return max(worth, key=lambda chain: worth[chain])
 
 
 def described(chain: Chain) -> str:
