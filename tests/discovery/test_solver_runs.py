@@ -10,7 +10,9 @@ import pytest
 
 from objectstates import JointDiscovery
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.discovery.solver_runs import restart_seed, typical
+from objectstates.discovery.solver_runs import CHAIN_RESTARTS, Run, choose, restart_seed, typical
+from objectstates.solver.frank_wolfe import Rounding, Solution
+from objectstates.solver.problem import Terms
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,6 +65,35 @@ def test_the_labels_that_others_share_are_typical():
 
 def test_one_side_may_be_absent():
     assert typical([labels([], [1, 2, 0]), labels([], [1, 0, 2]), labels([], [1, 0, 2])]) == 1
+
+
+def run_at(total, chunk):
+    """A run that ended at this relaxed objective, with the action at a chunk of four."""
+    action = np.zeros(4, np.int8)
+    action[chunk] = 1
+    terms = Terms(total, 0.0, 0.0)
+    rounding = Rounding(action, np.zeros(0, np.int8), np.zeros((4, 1)), np.zeros((0, 2)), dict)
+    return Run(rounding, Solution(terms, 0.0, 1, True, terms, 1), [])
+
+
+def test_runs_that_end_clearly_higher_are_dropped_however_many_agree():
+    higher = [run_at(1.2, 0)] * 3
+    assert choose([*higher, run_at(1.0, 2)]) == 3
+    assert choose([run_at(1.0, 2), *higher]) == 0
+    assert choose([run_at(1.0, 2), *[run_at(1.01, 0)] * 3]) == 1  # not clearly
+
+
+def test_a_chain_has_more_restarts_and_a_single_change_one():
+    def restarts(changes, **settings):
+        seen = set()
+        model = JointDiscovery(changes=changes, verdict=False, **settings)
+        corpus = synthetic_corpus(n_clips=4, changes=changes, noise=0.5)
+        model.fit(corpus, callback=lambda progress: seen.add(progress.restart))
+        return len(seen)
+
+    assert restarts(1) == 1
+    assert restarts(2) == CHAIN_RESTARTS
+    assert restarts(2, restarts=2) == 2
 
 
 def test_restarts_of_two_seeds_have_no_start_in_common():

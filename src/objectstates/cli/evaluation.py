@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 
 _LONG_NAME = 36  # columns: a longer name is folded
-RESTARTS = 1  # as in the estimator, which is not imported to be fast
 Seeds = Annotated[int, flag("Number of seeds over which the spread is measured.")]
 SolverName = Annotated[Solver, flag("Block-coordinate Frank-Wolfe, or the paper's full steps.")]
 MaxPasses = Annotated[int, flag("Stop after this many passes if the gap is still large.")]
-Restarts = Annotated[int, flag("Runs from different random labels; the most typical is kept.")]
+Restarts = Annotated[
+    int | None, flag("Runs from different random labels; the most typical is kept. 1 unless given.")
+]
 
 
 # long: most of it declares the options
@@ -71,7 +72,7 @@ def reproduce(
     seeds: Seeds = 1,
     solver: SolverName = "block",
     max_passes: MaxPasses = 20_000,
-    restarts: Restarts = RESTARTS,
+    restarts: Restarts = None,
     seed: Seed = 0,
     processes: Processes = None,
     cache: Cache = None,
@@ -189,7 +190,7 @@ def benchmark(
     seeds: Seeds = 1,
     solver: SolverName = "block",
     max_passes: MaxPasses = 500,
-    restarts: Restarts = RESTARTS,
+    restarts: Restarts = None,
     processes: Processes = None,
     cache: Cache = None,
     seed: Seed = 0,

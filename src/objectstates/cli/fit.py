@@ -71,8 +71,9 @@ def fit(
     tol: Annotated[float, flag("Stop at this relative duality gap ...")] = 0.01,
     max_passes: Annotated[int, flag("... or after this many passes.")] = 500,
     restarts: Annotated[
-        int, flag("Runs from different random labels; the most typical is kept.")
-    ] = 1,
+        int | None,
+        flag("Runs from different random labels, the most typical is kept; 1, or 5 for a chain."),
+    ] = None,
     seed: Seed = 0,
     reduce: Annotated[
         int | None, flag("Reduce features to this many principal directions.")

@@ -45,7 +45,13 @@ from objectstates.discovery.parts import (
 )
 from objectstates.discovery.prediction import predict
 from objectstates.discovery.settings import Settings
-from objectstates.discovery.solver_runs import Callback, Stopper, Stopwatch, best_run
+from objectstates.discovery.solver_runs import (
+    CHAIN_RESTARTS,
+    Callback,
+    Stopper,
+    Stopwatch,
+    best_run,
+)
 from objectstates.discovery.verdict import judge
 from objectstates.solver.frank_wolfe import FULL_STARTS, WHOLE
 
@@ -178,7 +184,7 @@ def discover(
         run = best_run(
             posed,
             seed=int(settings.seed),
-            restarts=1 if warm else settings.restarts,
+            restarts=1 if warm else _restarts(settings, corpus.n_states),
             stopper=stopper,
             **_solver_settings(settings, warm, quick),
         )
@@ -219,6 +225,13 @@ def _seconds_per_unit(settings: Settings, corpus: Corpus) -> float:
     table = corpus.chunks
     lengths = table.end[table.offsets[1:] - 1] - table.start[table.offsets[:-1]]
     return float(lengths.mean())
+
+
+def _restarts(settings: Settings, n_states: int) -> int:
+    """How many runs are compared."""
+    if settings.restarts is not None:
+        return int(settings.restarts)
+    return CHAIN_RESTARTS if n_states > 2 else 1
 
 
 def _solver_settings(settings: Settings, warm: bool, quick: bool) -> dict[str, Any]:

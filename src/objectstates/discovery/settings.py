@@ -46,7 +46,7 @@ class Settings:
     solver: Solver = "block"
     tol: float = 0.01
     max_passes: int = 500
-    restarts: int = 1
+    restarts: int | None = None
     seed: int = 0
     reduce: int | None = None
     verdict: bool = True
@@ -100,7 +100,7 @@ RULES: Mapping[str, Rule] = {
     "lam": _positive(),
     "tol": _positive(),
     "max_passes": _whole(1),
-    "restarts": _whole(1),
+    "restarts": _whole(1, optional=True),
     "seed": _whole(0),
     "reduce": _whole(1, optional=True),
     "constraint": _one_of(ConstraintName),
