@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from objectstates.base.geometry import MATCH_IOU, iou
-from objectstates.data.truth import ClipTruth, read_truth, shown_box
+from objectstates.data.formats.truth_files import read_truth, shown_box
+from objectstates.data.truth import ClipTruth
 from objectstates.detect.fewshot import FewShotDetector
 from objectstates.detect.fewshot_training import Recipe, train
 from objectstates.detect.from_truth import judge_labels, train_labels

@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from benchmarks.detector import TASKS, TRAIN_CLIPS, known
 from objectstates.base.geometry import MATCH_IOU, iou, paired_iou
-from objectstates.data.truth import ClipTruth, read_truth
+from objectstates.data.formats.truth_files import read_truth
+from objectstates.data.truth import ClipTruth
 from objectstates.detect.change_detector import BOXES, ClipProposals, MotionDetector
 from objectstates.features.change_profile import clip_change
 from objectstates.ingest.time_scale import TimeScale

@@ -20,9 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from objectstates import Corpus, JointDiscovery
+from objectstates.data.formats.truth_files import read_truth
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
-from objectstates.data.truth import ClipTruth, read_truth
+from objectstates.data.truth import ClipTruth
 from objectstates.detect.fewshot_training import train
 from objectstates.detect.from_truth import train_labels
 from objectstates.discovery.occurrences import MINIMUM, NoOccurrenceError

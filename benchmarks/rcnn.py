@@ -71,7 +71,7 @@ def tasks_in(folder: Path, names: Sequence[str] | None) -> list[Task]:
 
 def known(folder: Path, pattern: str) -> Known:
     """Clips of a folder whose names match, with their ground truth."""
-    from objectstates.data.truth import read_truth
+    from objectstates.data.formats.truth_files import read_truth
     from objectstates.video.clip_list import ClipSpan
 
     videos = sorted(folder.glob(f"{pattern}.mp4"))

@@ -18,8 +18,9 @@ import numpy as np
 from objectstates.app.workspace import Workspace
 from objectstates.base.cache import cache_folder
 from objectstates.data.clips import TrackletLabel
+from objectstates.data.formats.truth_files import read_truth
 from objectstates.data.result import Result
-from objectstates.data.truth import ClipTruth, read_truth
+from objectstates.data.truth import ClipTruth
 from objectstates.discovery.estimator import JointDiscovery
 from objectstates.ingest.pipeline import IngestSettings, ingest_to
 from objectstates.parallel.pool import default_processes

@@ -24,7 +24,9 @@ import numpy as np
 
 from objectstates.data.clips import TrackletLabel
 from objectstates.data.corpus import Corpus
-from objectstates.data.truth import ClipTruth, label_corpus, read_truth
+from objectstates.data.formats.truth_files import read_truth
+from objectstates.data.truth import ClipTruth
+from objectstates.data.truth_labels import label_corpus
 from objectstates.detect.fewshot_training import train
 from objectstates.detect.from_truth import train_labels
 from objectstates.evaluation.benchmark.manipulations import find_manipulations, read_manipulation

@@ -37,7 +37,8 @@ from benchmarks.detector import TRAIN_CLIPS, trained
 from benchmarks.wild.footage import LongVideo, make_long_videos, span_truth, write_span
 from objectstates.base.storage import write_atomically
 from objectstates.data.corpus import Corpus
-from objectstates.data.truth import UnknownClipWarning, label_corpus, read_truth
+from objectstates.data.formats.truth_files import read_truth
+from objectstates.data.truth_labels import UnknownClipWarning, label_corpus
 from objectstates.discovery.constraints import InfeasibleClipWarning
 from objectstates.evaluation import Evaluation, compare, evaluate, method_row
 from objectstates.evaluation.baselines import METHODS, MethodSettings

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from objectstates.data.clips import Box, ChangeProfile, Chunk, Clip, Tracklet, TrackletLabel
     from objectstates.data.corpus import Corpus
     from objectstates.data.formats.authors import read_authors
+    from objectstates.data.formats.truth_files import read_truth
     from objectstates.data.result import Result
-    from objectstates.data.truth import label_corpus, read_truth
+    from objectstates.data.truth_labels import label_corpus
     from objectstates.discovery.estimator import JointDiscovery
     from objectstates.evaluation import evaluate
     from objectstates.report.page import write_report
@@ -38,8 +39,9 @@ _NAMES = {
     "data.clips": "Box ChangeProfile Chunk Clip Tracklet TrackletLabel",
     "data.corpus": "Corpus",
     "data.formats.authors": "read_authors",
+    "data.formats.truth_files": "read_truth",
     "data.result": "Result",
-    "data.truth": "label_corpus read_truth",
+    "data.truth_labels": "label_corpus",
     "discovery.estimator": "JointDiscovery",
     "evaluation": "evaluate",
     "report.page": "write_report",

@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 from objectstates import Result
-from objectstates.data.truth import read_truth
+from objectstates.data.formats.truth_files import read_truth
 
 CLIPS = Path(__file__).parents[2] / "src" / "objectstates" / "demo" / "drawer"
 

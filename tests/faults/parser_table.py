@@ -165,7 +165,7 @@ def _parsers_of_text() -> Iterator[Parser]:
     from objectstates.data.corrections import read_corrections
     from objectstates.data.formats.changeit import read_changeit
     from objectstates.data.formats.howtochange import read_howtochange
-    from objectstates.data.truth import read_truth
+    from objectstates.data.formats.truth_files import read_truth
     from objectstates.narration.sentences import read_sentences
     from objectstates.narration.subtitles import read_narration
     from objectstates.video.clip_list import find_clips

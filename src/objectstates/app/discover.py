@@ -27,9 +27,9 @@ from objectstates.data.corrections import (
     read_corrections,
     rows_of,
 )
+from objectstates.data.formats.truth_files import read_truth
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
-from objectstates.data.truth import read_truth
 from objectstates.discovery.estimator import JointDiscovery
 from objectstates.discovery.settings import CHANGES
 from objectstates.ingest.pipeline import IngestSettings, Report, ingest_to

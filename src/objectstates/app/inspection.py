@@ -11,7 +11,7 @@ import numpy as np
 
 from objectstates.data.corpus import UNKNOWN, Corpus
 from objectstates.data.result import Result, confidence_columns
-from objectstates.data.truth import truth_count
+from objectstates.data.truth_labels import truth_count
 from objectstates.discovery import constraints
 from objectstates.discovery.preflight import warnings_about
 from objectstates.evaluation import evaluate

@@ -92,7 +92,7 @@ class Terminal:
             describe_clips,
             lengths_used,
         )
-        from objectstates.data.truth import truth_count
+        from objectstates.data.truth_labels import truth_count
 
         reused = {"ingest": self.ingest.observed == 0, **reused}
         self.reused = sorted(name for name, is_reused in reused.items() if is_reused)

@@ -171,8 +171,9 @@ def predict(
 ) -> None:
     """Label new clips with the classifiers of a fit."""
     from objectstates.app.inspection import describe_beside_baselines, describe_clips
+    from objectstates.data.formats.truth_files import read_truth
     from objectstates.data.result import ARTEFACT
-    from objectstates.data.truth import label_corpus, read_truth
+    from objectstates.data.truth_labels import label_corpus
     from objectstates.discovery.estimator import JointDiscovery
 
     if ARTEFACT.check_target(out) == result.resolve():

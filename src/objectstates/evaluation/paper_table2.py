@@ -2,8 +2,8 @@
 
 The input is a folder per action, named as the action, with long videos and beside each of them its
 subtitles and, if the action occurs in it, its truth (``truth.csv`` or ``<video>.json``, see
-``data/truth.py``). A video without truth does not show the action. Sentences to learn from are
-``positive.txt`` and ``negative.txt`` in the folder, or those of the package.
+``data/formats/truth_files.py``). A video without truth does not show the action. Sentences to learn
+from are ``positive.txt`` and ``negative.txt`` in the folder, or those of the package.
 
 As in section 5.3 the best window of ten words gives one clip per video, from 5 s before it to 15 s
 after it, and the best 20 are taken. All of them are scored: where a clip lacks the action, no time
@@ -26,7 +26,9 @@ from objectstates.base.cache import content_digest, digest
 from objectstates.base.errors import BenchmarkError, ObjectStatesError, SettingError
 from objectstates.data.corpus import UNKNOWN, Corpus
 from objectstates.data.formats.authors_release import in_order
-from objectstates.data.truth import ClipTruth, UnknownClipWarning, label_corpus, read_truth
+from objectstates.data.formats.truth_files import read_truth
+from objectstates.data.truth import ClipTruth
+from objectstates.data.truth_labels import UnknownClipWarning, label_corpus
 from objectstates.evaluation import Evaluation
 from objectstates.evaluation.baselines import METHODS, MethodSettings
 from objectstates.evaluation.bootstrap import macro_mean

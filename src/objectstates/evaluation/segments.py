@@ -24,7 +24,8 @@ import numpy as np
 from objectstates.base.errors import TruthError
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.result import Result
-from objectstates.data.truth import ClipTruth, Seconds, truth_of
+from objectstates.data.truth import ClipTruth, Seconds
+from objectstates.data.truth_labels import truth_of
 
 IOUS = (0.1, 0.25, 0.5)
 

@@ -14,7 +14,8 @@ from objectstates.base.row_table import Rows
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.corpus_io import FeaturePieces, write_with_features
-from objectstates.data.truth import ClipTruth, label_corpus
+from objectstates.data.truth import ClipTruth
+from objectstates.data.truth_labels import label_corpus
 from objectstates.features.change_columns import WIDTHS, chunk_columns
 from objectstates.features.codebook import Codebook
 from objectstates.ingest.bag_of_words import chunk_bags, codebooks_of, learn_codebooks

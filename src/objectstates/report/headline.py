@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from objectstates.data.label_names import LabelNames
 from objectstates.data.result import Result
-from objectstates.data.truth import truth_count
+from objectstates.data.truth_labels import truth_count
 from objectstates.data.verdict import Finding
 from objectstates.report.charts import Line, line_chart
 from objectstates.report.clip_view import ClipView, object_name

@@ -11,7 +11,7 @@ import numpy as np
 from objectstates.data.clips import TrackletLabel
 from objectstates.data.corpus import UNKNOWN, Array
 from objectstates.data.result import Result
-from objectstates.data.truth import truth_count
+from objectstates.data.truth_labels import truth_count
 from objectstates.report.clip_parts import Action, TrackletView
 
 MISTAKES = {

@@ -19,7 +19,7 @@ from objectstates.base.cache import digest
 from objectstates.base.errors import ReportError
 from objectstates.base.storage import write_atomically
 from objectstates.data.result import Result, confidence_columns
-from objectstates.data.truth import truth_count
+from objectstates.data.truth_labels import truth_count
 from objectstates.discovery.preflight import warnings_about
 from objectstates.evaluation.baselines import compare_with_baselines
 from objectstates.parallel.pool import default_processes

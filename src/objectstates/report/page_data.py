@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from objectstates.data.corpus import Array
 from objectstates.data.result import Result
-from objectstates.data.truth import truth_count
+from objectstates.data.truth_labels import truth_count
 from objectstates.report.box_data import packed_boxes
 from objectstates.report.clip_parts import Action, TrackletView
 from objectstates.report.clip_view import ClipView

@@ -1,8 +1,8 @@
 """The manipulations of a data folder, and their train and test clips.
 
 A data folder has one folder per manipulation, each with videos and ``<clip>.json`` beside them; or
-folders of videos and one ``annotations.json`` about all of them (``data/truth.py`` reads both). A
-folder that holds such videos itself is one manipulation.
+folders of videos and one ``annotations.json`` about all of them; ``data/formats/truth_files.py``
+reads both. A folder that holds such videos itself is one manipulation.
 
 The detector is trained on the clips that ``train.txt`` in a manipulation's folder names, by default
 the first six; the others are test clips. With a detector that is given, all are test clips unless
@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from objectstates.base.errors import BenchmarkError, VideoError
-from objectstates.data.truth import ClipTruth, read_truth
+from objectstates.data.formats.truth_files import read_truth
+from objectstates.data.truth import ClipTruth
 from objectstates.video.clip_list import ClipSpan
 from objectstates.video.clips_around import clips_around
 from objectstates.video.reader import VIDEO_SUFFIXES, probe

@@ -24,7 +24,7 @@ from objectstates.base.choices import Solver
 from objectstates.base.errors import BenchmarkError, CorpusError, SettingError
 from objectstates.data.corpus import Corpus
 from objectstates.data.corpus_io import ARTEFACT
-from objectstates.data.truth import count_truth, label_corpus
+from objectstates.data.truth_labels import count_truth, label_corpus
 from objectstates.detect import fewshot
 from objectstates.detect.fewshot_training import train
 from objectstates.detect.from_truth import judge_labels, train_labels
