@@ -39,7 +39,7 @@ def test_a_chain_is_found_and_predicted(chain, labelling):
     assert (np.diff(result.actions.time, axis=1) > 0).all(), "in order"
     assert model.action_time_.shape == (10, n_actions)
     assert model.gap_ <= 0.01 * model.relaxed_objective_
-    unseen = synthetic_corpus(5, noise=0.5, seed=4, **chain)
+    unseen = synthetic_corpus(10, noise=0.5, seed=4, **chain)
     assert right_actions(model.predict(unseen), unseen).mean() > 0.9
     with pytest.raises(ResultError, match="use `actions`"):
         _ = result.action_time
@@ -54,7 +54,7 @@ def test_states_of_one_look_share_a_classifier():
 
 
 def test_a_clip_may_lack_a_step():
-    corpus = synthetic_corpus(12, noise=0.5, changes=2, leave_out=0.25)
+    corpus = synthetic_corpus(12, noise=0.3, changes=2, leave_out=0.25)
     model = JointDiscovery(changes=2, optional=(2,), verdict=False).fit(corpus)
     result = model.result_
     lacking = result.actions.chunk[:, 1] < 0

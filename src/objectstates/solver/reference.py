@@ -241,8 +241,13 @@ def cheapest(side: Side, n: slice, costs: Floats) -> tuple[float, tuple[int, ...
 
 
 def exact_step(slope: float, curvature: float, limit: float = 1.0) -> float:
-    """The s in [0, limit] that minimises slope s + curvature s^2 / 2, for a slope of at most 0."""
-    return limit if -slope >= curvature * limit else max(-slope / curvature, 0.0)
+    """The s in [0, limit] that minimises slope s + curvature s^2 / 2, for a slope of at most 0.
+
+    A slope of 0, or above it by rounding errors, is of an optimum: there is no step.
+    """
+    if slope >= 0.0:
+        return 0.0
+    return limit if -slope >= curvature * limit else -slope / curvature
 
 
 def full_step(problem: Problem, z: Floats, y: Floats) -> tuple[Floats, Floats, float]:
