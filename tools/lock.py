@@ -78,8 +78,8 @@ def wanted_extras(report: Mapping[str, Any]) -> dict[str, set[str]]:
         needs[key] = [Requirement(text) for text in item["metadata"].get("requires_dist", ())]
         if extras := item.get("requested_extras"):
             found[key] = set(extras)
-    before = -1
-    while before != (before := sum(map(len, found.values()))):  # an extra may need other extras
+    while True:
+        known = sum(map(len, found.values()))
         for key, requirements in needs.items():
             environments = [{"extra": extra} for extra in ("", *found.get(key, ()))]
             for of in requirements:
@@ -87,7 +87,8 @@ def wanted_extras(report: Mapping[str, Any]) -> dict[str, set[str]]:
                 applies = not of.marker or any(map(of.marker.evaluate, environments))
                 if of.extras and target in needs and applies:
                     found.setdefault(target, set()).update(of.extras)
-    return found
+        if sum(map(len, found.values())) == known:  # else an extra may need other extras
+            return found
 
 
 def resolve(constraints: Iterable[str], target: str = ".[dev]") -> dict[str, Any]:

@@ -27,9 +27,7 @@ _LONG_NAME = 36  # columns: a longer name is folded
 Seeds = Annotated[int, flag("Number of seeds over which the spread is measured.")]
 SolverName = Annotated[Solver, flag("Block-coordinate Frank-Wolfe, or the paper's full steps.")]
 MaxPasses = Annotated[int, flag("Stop after this many passes if the gap is still large.")]
-Restarts = Annotated[
-    int | None, flag("Runs from different random labels; the most typical is kept. 1 unless given.")
-]
+Restarts = Annotated[int, flag("Runs from different random labels; the most typical is kept.")]
 
 
 # long: most of it declares the options
@@ -72,7 +70,7 @@ def reproduce(
     seeds: Seeds = 1,
     solver: SolverName = "block",
     max_passes: MaxPasses = 20_000,
-    restarts: Restarts = None,
+    restarts: Restarts = 1,
     seed: Seed = 0,
     processes: Processes = None,
     cache: Cache = None,
@@ -190,7 +188,7 @@ def benchmark(
     seeds: Seeds = 1,
     solver: SolverName = "block",
     max_passes: MaxPasses = 500,
-    restarts: Restarts = None,
+    restarts: Restarts = 1,
     processes: Processes = None,
     cache: Cache = None,
     seed: Seed = 0,

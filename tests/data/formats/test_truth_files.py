@@ -6,9 +6,6 @@ import pytest
 from objectstates.base.errors import TruthError
 from objectstates.data.formats.truth_files import read_truth, shown_box
 
-FEATURE = np.ones(1, np.float32)
-HERE, THERE = (0, 0, 10, 10), (50, 50, 60, 60)
-
 
 def simulated(folder, name="lid_000", **changes):
     facts = {

@@ -62,7 +62,7 @@ class BenchmarkSettings:
     seeds: int = 1
     solver: Solver = "block"
     max_passes: int = JointDiscovery.max_passes
-    restarts: int | None = None
+    restarts: int = 1
     processes: int = 1
     cache: Path | None = None
     fresh: bool = False
