@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from objectstates.base.blas import numpy_on_one_thread
 from objectstates.base.errors import SettingError
 from objectstates.base.torch_utils import within_memory
 from objectstates.data.corpus import Array, Corpus
@@ -157,6 +158,7 @@ def discover_prepared(
     return with_corrections(found, prepared)
 
 
+@numpy_on_one_thread
 def discover(
     settings: Settings,
     corpus: Corpus,
@@ -287,6 +289,7 @@ def with_fit_summary(
 # --- the verdict ----------------------------------------------------------------------------------
 
 
+@numpy_on_one_thread
 def with_verdict(
     settings: Settings,
     corpus: Corpus,

@@ -30,9 +30,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 from scipy.optimize import isotonic_regression
 
+from objectstates.base.blas import numpy_on_one_thread
 from objectstates.data.corpus import Array, Corpus
 from objectstates.data.progress import ProgressModel
 from objectstates.data.result import Result
@@ -66,6 +67,7 @@ Read = Callable[[Array], Corpus]
 """Some clips with their features in memory, by their indices."""
 
 
+@numpy_on_one_thread
 def with_progress(found: Result, read: Read, *, seed: int = 0) -> Result:
     """``found`` with progress, chances of success, and their model.
 
@@ -156,15 +158,17 @@ class _HeldOutRidge:
 
     def __init__(self, rows: Array, weights: Array, offsets: Array) -> None:
         self._rows, self._root, self._offsets = rows, np.sqrt(weights), offsets
-        gram = (rows @ rows.T / 2 + INTERCEPT) * self._root[:, None] * self._root
+        gram = blas.dsyrk(0.5, rows.T, trans=1, lower=1) + INTERCEPT  # its lower triangle
+        gram *= self._root[:, None]
+        gram *= self._root
         gram[np.diag_indices(len(gram))] += RIDGE
-        lower, _ = lapack.dpotrf(gram.T, lower=1, overwrite_a=1)
+        lower, _ = lapack.dpotrf(gram, lower=1, overwrite_a=1)
         inverse, _ = lapack.dpotri(lower, lower=1, overwrite_c=1)
         self._inverse = inverse + np.tril(inverse, -1).T
 
     def held_out(self, labels: Array) -> Array:
         """(T,) predictions for labels (T,)."""
-        residual = RIDGE * self._inverse @ (self._root * labels)
+        residual = RIDGE * (self._inverse @ (self._root * labels))
         predicted = np.empty(len(labels))
         for first, last in zip(self._offsets[:-1], self._offsets[1:], strict=True):
             clip = slice(first, last)

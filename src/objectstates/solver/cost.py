@@ -33,7 +33,7 @@ TOO_LARGE = (
     "the features are too large for so small a ridge: scale them to unit length, or raise "
     "`mu` (states) or `lam` (action)"
 )
-_COLUMNS = 512  # columns (or rows) converted to float64 at a time, to need little memory
+_COLUMNS = 1024  # columns (or rows) converted to float64 at a time, to need little memory
 _ROWS = 64  # the same for thin products: these fit into the processor's cache
 
 
@@ -138,7 +138,7 @@ def _dense(features: npt.NDArray[np.floating], ridge: float) -> Floats:
     gram += lift / m
     _add_to_diagonal(gram, m * ridge)
     inverse, _ = lapack.dpotri(_cholesky(gram), lower=1, overwrite_c=1)
-    _mirror(inverse.T, m * ridge, -m * ridge / (m * ridge + lift) / m)
+    mirror(inverse.T, m * ridge, -m * ridge / (m * ridge + lift) / m)
     return np.ascontiguousarray(inverse.T)
 
 
@@ -180,7 +180,7 @@ def _cholesky(matrix: Floats) -> Floats:
 
 
 @compiled_exactly
-def _mirror(matrix: Floats, scale: float, shift: float) -> None:
+def mirror(matrix: Floats, scale: float = 1.0, shift: float = 0.0) -> None:
     """Copy the upper triangle onto the lower one, tile by tile, as ``scale * x + shift``."""
     m, tile = len(matrix), 64
     for top in range(0, m, tile):

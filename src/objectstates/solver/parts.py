@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.linalg import blas, lapack
 
 from objectstates.base.errors import SettingError
-from objectstates.solver.cost import TOO_LARGE, ClusteringCost
+from objectstates.solver.cost import TOO_LARGE, ClusteringCost, mirror
 from objectstates.solver.oracle import Floats, Ints
 
 
@@ -49,21 +49,27 @@ def cost_without_columns(cost: ClusteringCost, columns: npt.NDArray[np.floating]
     inner = np.diag(np.full(product.shape[1], c)) - columns.T.astype(np.float64) @ product
     lower = _cholesky(np.asfortranarray(inner))
     half = blas.dtrsm(1.0, lower, np.asfortranarray(product.T), lower=1)
-    return ClusteringCost(cost.rows + half.T @ half, True, cost.ridge)
+    return ClusteringCost(_plus_square(cost.rows.copy(), half, 1.0), True, cost.ridge)
 
 
 def _dense_part(rows: Floats, kept: Ints, others: Ints) -> Floats:
     of_kept = rows[kept]
     lower = _cholesky(rows[others].take(others, axis=1).T)  # symmetric, in Fortran order
     half = blas.dtrsm(1.0, lower, of_kept.take(others, axis=1).T, lower=1, overwrite_b=1)
-    part: Floats = half.T @ half
-    return np.subtract(of_kept.take(kept, axis=1), part, out=part)
+    return _plus_square(of_kept.take(kept, axis=1), half, -1.0)
+
+
+def _plus_square(matrix: Floats, half: Floats, scale: float) -> Floats:
+    """The symmetric ``matrix`` + scale H'H of ``half`` H (Fortran order); it is overwritten."""
+    blas.dsyrk(scale, half, beta=1.0, c=matrix.T, trans=1, lower=1, overwrite_c=1)
+    mirror(matrix)
+    return matrix
 
 
 def _low_rank_part(rows: Floats, kept: Ints, others: Ints) -> Floats:
-    inner = -(rows[others].T @ rows[others])
+    inner = blas.dsyrk(-1.0, rows[others].T, lower=1)
     inner[np.diag_indices(len(inner))] += 1.0
-    lower = _cholesky(np.asfortranarray(inner))
+    lower = _cholesky(inner)
     return np.ascontiguousarray(blas.dtrsm(1.0, lower, rows[kept].T, lower=1, overwrite_b=1).T)
 
 
