@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy.linalg import blas, lapack
 
 from objectstates.base.errors import SettingError
+from objectstates.base.jit import compiled_exactly
 from objectstates.solver.cost import TOO_LARGE, ClusteringCost, mirror
 from objectstates.solver.oracle import Floats, Ints
 
@@ -53,10 +54,19 @@ def cost_without_columns(cost: ClusteringCost, columns: npt.NDArray[np.floating]
 
 
 def _dense_part(rows: Floats, kept: Ints, others: Ints) -> Floats:
-    of_kept = rows[kept]
-    lower = _cholesky(rows[others].take(others, axis=1).T)  # symmetric, in Fortran order
-    half = blas.dtrsm(1.0, lower, of_kept.take(others, axis=1).T, lower=1, overwrite_b=1)
-    return _plus_square(of_kept.take(kept, axis=1), half, -1.0)
+    lower = _cholesky(_block(rows, others, others).T)  # symmetric, in Fortran order
+    half = blas.dtrsm(1.0, lower, _block(rows, kept, others).T, lower=1, overwrite_b=1)
+    return _plus_square(_block(rows, kept, kept), half, -1.0)
+
+
+@compiled_exactly
+def _block(matrix: Floats, rows: Ints, columns: Ints) -> Floats:
+    """``matrix[rows][:, columns]`` without a copy of the rows."""
+    block = np.empty((len(rows), len(columns)))
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            block[i, j] = matrix[rows[i], columns[j]]
+    return block
 
 
 def _plus_square(matrix: Floats, half: Floats, scale: float) -> Floats:
