@@ -8,29 +8,29 @@ one thread meanwhile.
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 
 class _NumpyOnOneThread(ContextDecorator):
     """Limits NumPy's BLAS from the first entry, by any thread, to the last exit."""
 
     def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._before: list[int] = []
+        self._lock, self._inside, self._before = Lock(), 0, 1
 
     def __enter__(self) -> Self:
+        threads, set_threads = _numpys_threads()
         with self._lock:
             if not self._inside:
-                self._before = [library.num_threads for library in _numpy_libraries()]
-                for library in _numpy_libraries():
-                    library.set_num_threads(1)
+                self._before = threads()
+                set_threads(1)
             self._inside += 1
         return self
 
@@ -38,22 +38,22 @@ class _NumpyOnOneThread(ContextDecorator):
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                for library, threads in zip(_numpy_libraries(), self._before, strict=True):
-                    library.set_num_threads(threads)
+                _numpys_threads()[1](self._before)
 
 
 numpy_on_one_thread = _NumpyOnOneThread()
 
 
 @cache
-def _numpy_libraries() -> tuple[Any, ...]:
-    """threadpoolctl's handles of NumPy's own BLAS; none where other packages use the same."""
-    folder = Path(np.__file__).parent
-    places = folder, folder.with_name("numpy.libs")
-    every = ThreadpoolController().select(user_api="blas").lib_controllers
-    own = [
-        library
-        for library in every
-        if any(Path(library.filepath).is_relative_to(place) for place in places)
-    ]
-    return tuple(own) if len(own) < len(every) else ()
+def _numpys_threads() -> tuple[Callable[[], int], Callable[[int], object]]:
+    """Getter and setter of the OpenBLAS in NumPy's wheel; without effect if NumPy has another BLAS.
+
+    threadpoolctl (3.8) lets only one thread of a process set the number.
+    """
+    for file in Path(np.__file__).parent.with_name("numpy.libs").glob("*openblas*"):
+        library = ctypes.CDLL(str(file))
+        names = (f"scipy_openblas_{verb}_num_threads64_" for verb in ("get", "set"))
+        get, set_ = (getattr(library, name, None) for name in names)
+        if get is not None and set_ is not None:
+            return get, set_
+    return lambda: 1, lambda _: None
