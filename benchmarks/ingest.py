@@ -360,7 +360,7 @@ class _Version:
         return self._ask("ingest")
 
     def peak_mb(self) -> float:
-        """Megabytes at the peak of the largest worker process so far."""
+        """Megabytes at the peak of the largest worker process of one more ingest."""
         return self._ask("peak")
 
     def __enter__(self) -> Self:
@@ -371,10 +371,28 @@ class _Version:
 
 
 _INGEST = """
-import resource, sys, time
+import sys, threading, time
 from dataclasses import replace
+from pathlib import Path
 from objectstates.ingest.pipeline import IngestSettings, ingest
 from objectstates.video.clip_list import find_clips
+
+def peaks(process):
+    # kB of the processes below one, at the peak so far of each
+    for child in (process / "task" / process.name / "children").read_text().split():
+        child = Path("/proc", child)
+        lines = (child / "status").read_text().splitlines()
+        yield from (int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+        yield from peaks(child)
+
+def largest_peak(ended):
+    largest = 0
+    while not ended.wait(0.05):
+        try:
+            largest = max(largest, *peaks(Path("/proc/self").resolve()), 0)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended meanwhile
+    print(largest / 1024, flush=True)
 
 if __name__ == "__main__":
     videos, detector, processes = sys.argv[1:]
@@ -383,7 +401,12 @@ if __name__ == "__main__":
     print(0.0, flush=True)
     for line in sys.stdin:
         if line.strip() == "peak":
-            print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, flush=True)
+            ended = threading.Event()
+            watch = threading.Thread(target=largest_peak, args=[ended])
+            watch.start()
+            ingest(clips, settings, processes=int(processes))
+            ended.set()
+            watch.join()
             continue
         begin = time.perf_counter()
         ingest(clips, settings, processes=int(processes))

@@ -64,7 +64,8 @@ def _by_signal(number: signal.Signals, *, to_group: bool = False) -> Callable[..
 def _kill_worker(place: Place, command: Command, rng: Random) -> Ended:
     process = place.start(place.words(command))
     _wait(process, rng.uniform(0.2, 0.9) * place.seconds[command.name])
-    workers = [pid for pid in _children(process.pid) if b"spawn_main" in _command_line(pid)]
+    servers = [pid for pid in _children(process.pid) if b"forkserver" in _command_line(pid)]
+    workers = [pid for server in servers for pid in _children(server)]
     if workers:
         _signal(rng.choice(workers), signal.SIGKILL)
     return _end(place, command, process)

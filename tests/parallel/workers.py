@@ -3,6 +3,7 @@
 Each of those processes imports this file, so it imports little.
 """
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -45,7 +46,7 @@ class Sum:
     def interrupts(self):
         """Send the parent process a Ctrl-C, then never answer."""
         if self.number == 0:
-            os.kill(os.getppid(), signal.SIGINT)
+            os.kill(multiprocessing.parent_process().pid, signal.SIGINT)
         threading.Event().wait()
 
     def pid(self):
@@ -104,6 +105,13 @@ class Squarer:
                 os.kill(os.getpid(), signal.SIGKILL)
             return "alive"
         return item * item
+
+
+class Environment:
+    """A worker that looks up variables of its environment."""
+
+    def __call__(self, item, tick):
+        return os.environ.get(item)
 
 
 class Unmakeable(Squarer):

@@ -13,7 +13,6 @@ and the kind of CPU that they were compiled with; elsewhere kernels are compiled
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 import shutil
 import sys
@@ -27,6 +26,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import caching
+from numba.core.registry import cpu_target
 
 from objectstates.base.cache import cache_folder
 
@@ -62,7 +62,7 @@ def compiled_into_callers(kernel: Kernel) -> Kernel:
 
 
 def load_without_blas() -> None:
-    """Have numba loaded without SciPy's BLAS, which no kernel uses: it takes 0.2 s.
+    """Have all of numba loaded, but SciPy's BLAS, which no kernel uses: it takes 0.2 s.
 
     For processes that run our kernels alone. Of other functions, numba would refuse convolutions.
     """
@@ -72,7 +72,8 @@ def load_without_blas() -> None:
     modules: dict[str, Any] = sys.modules
     modules[blas] = None  # importing it is an ImportError
     try:
-        importlib.import_module(users)
+        cpu_target.typing_context.refresh()  # as the first call of a kernel does
+        cpu_target.target_context.refresh()
     finally:
         del modules[blas]
 

@@ -72,6 +72,7 @@ def observe_clips(
         processes=processes,
         ray_address=ray_address,
         gpu=settings.device.startswith("cuda"),
+        preload="objectstates.ingest.preload",
         on_ticks=counter.frames_read,
     )
     make = partial(ClipWorker, *models, segment_seconds=SEGMENT_SECONDS)

@@ -12,12 +12,14 @@ disk ends the work at once, lack of memory when the other tasks are done.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from objectstates.base.errors import MemoryLackError, StorageError
@@ -45,6 +47,7 @@ def run_all(
     processes: int = 1,
     ray_address: str | None = None,
     gpu: bool = False,
+    preload: str | None = None,
     on_done: Callable[[int, Outcome[Value]], None] | None = None,
     on_ticks: Callable[[int], None] | None = None,
 ) -> list[Outcome[Value]]:
@@ -54,6 +57,7 @@ def run_all(
     processes : number of local worker processes; 1 runs in this process.
     ray_address : of a Ray cluster, all of which is used instead of local processes.
     gpu : workers use a GPU; on a Ray cluster several share one.
+    preload : module that imports what the worker needs, see `WorkerContext`.
     on_done : called in this process with an item's index as soon as its outcome is known.
     on_ticks : called in this process, now and then, with the sum of all ticks so far.
     """
@@ -72,9 +76,10 @@ def run_all(
     elif processes <= 1 or len(items) <= 1:
         _run_here(make, items, done, on_ticks)
     else:
-        lost, _ = _run_in_processes(make, items, range(len(items)), processes, done, on_ticks)
+        run = partial(_run_in_processes, WorkerContext(preload), make, items, done, on_ticks)
+        lost, _ = run(range(len(items)), processes)
         for index in lost:  # one at a time, to find the task that ends its process
-            again, codes = _run_in_processes(make, items, [index], 1, done, on_ticks)
+            again, codes = run([index], 1)
             if again:
                 done(index, Outcome(None, _DIED, "memory" if _was_killed(codes) else ""))
     found = [outcome for outcome in outcomes if outcome is not None]
@@ -146,15 +151,15 @@ def _run_here(
 
 
 def _run_in_processes(
+    context: WorkerContext,
     make: Callable[[], Worker[Item, Value]],
     items: Sequence[Item],
-    indices: Sequence[int],
-    processes: int,
     done: Callable[[int, Outcome[Value]], None],
     on_ticks: Callable[[int], None] | None,
+    indices: Sequence[int],
+    processes: int,
 ) -> tuple[list[int], list[int | None]]:
     """Run tasks in a process pool; returns the indices lost with a process, and exit codes."""
-    context = WorkerContext()
     counter = context.Value("q", 0)
     pool = ProcessPoolExecutor(
         min(processes, len(indices)), context, initializer=_start, initargs=(make, counter)
@@ -195,6 +200,7 @@ def _start(make: Callable[[], Any], counter: Any) -> None:
     _counter = counter
     try:
         _worker = make()
+        gc.freeze()  # what is loaded stays
     except Exception as problem:  # raised by the first task, in the parent
         _worker = problem
 
