@@ -1,61 +1,76 @@
-from threading import Barrier, Thread
+import os
+import subprocess
+import sys
 
 import pytest
+
+PRELUDE = """
+from threading import Barrier, Thread
 from threadpoolctl import ThreadpoolController
-
 from objectstates.base.blas import numpy_on_one_thread
-from objectstates.solver import cost  # noqa: F401 - loads SciPy's BLAS
+from objectstates.solver import cost  # loads SciPy's BLAS
 
-
-def threads_by_owner():
-    """Of NumPy's BLAS, and of the others."""
+def threads():
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     own = [each.num_threads for each in libraries if "numpy" in each.filepath]
     return own, [each.num_threads for each in libraries if "numpy" not in each.filepath]
 
+if threads() != ([2], [2]):
+    print("NumPy and SciPy have no BLAS of their own with two threads:", threads())
+    raise SystemExit
+"""
 
-@pytest.fixture
-def two_threads():
-    """Every BLAS has two threads."""
-    own, others = threads_by_owner()
-    if not own or not others:
-        pytest.skip("NumPy and SciPy use the same BLAS here")
-    with ThreadpoolController().limit(limits=2):
-        if threads_by_owner() != ([2], [2]):
-            pytest.skip("OPENBLAS_NUM_THREADS or the processor permits one thread only")
-        yield
-
-
-def test_only_numpys_blas_is_limited_and_only_meanwhile(two_threads):
+NESTED = """
+with numpy_on_one_thread:
+    assert threads() == ([1], [2])
     with numpy_on_one_thread:
-        assert threads_by_owner() == ([1], [2])
-        with numpy_on_one_thread:
-            assert threads_by_owner() == ([1], [2])
-        assert threads_by_owner() == ([1], [2])
-    assert threads_by_owner() == ([2], [2])
+        assert threads() == ([1], [2])
+    assert threads() == ([1], [2])
+assert threads() == ([2], [2])
+"""
 
+SEVERAL_THREADS = """
+both_inside, first_left = Barrier(2), Barrier(2)
+seen = []
 
-def test_it_is_limited_until_the_last_of_several_threads_leaves(two_threads):
-    both_inside, first_left = Barrier(2), Barrier(2)
-    seen = []
+@numpy_on_one_thread
+def leave_last():
+    both_inside.wait(10)
+    first_left.wait(10)
+    seen.append(threads())
 
-    @numpy_on_one_thread
-    def leave_last():
-        both_inside.wait(10)
-        first_left.wait(10)
-        seen.append(threads_by_owner())
-
+for _ in range(2):
     other = Thread(target=leave_last)
     other.start()
     with numpy_on_one_thread:
         both_inside.wait(10)
     first_left.wait(10)
     other.join(10)
-    assert seen == [([1], [2])]
-    assert threads_by_owner() == ([2], [2])
+    assert threads() == ([2], [2])
+assert seen == 2 * [([1], [2])]
+"""
 
-
-def test_an_error_lifts_the_limit(two_threads):
-    with pytest.raises(ZeroDivisionError), numpy_on_one_thread:
+ERROR = """
+try:
+    with numpy_on_one_thread:
         raise ZeroDivisionError
-    assert threads_by_owner() == ([2], [2])
+except ZeroDivisionError:
+    assert threads() == ([2], [2])
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [NESTED, SEVERAL_THREADS, ERROR],
+    ids=["only numpy's is limited", "until the last thread leaves", "an error lifts the limit"],
+)
+def test_numpys_blas_is_limited_meanwhile(script):
+    """In a new process: others may have limited the threads of this one."""
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + script],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    if done.stdout:
+        pytest.skip(done.stdout.strip())
