@@ -9,7 +9,7 @@ import pytest
 
 from objectstates.base.errors import MemoryLackError, StorageError, VideoError
 from objectstates.parallel.pool import run_all
-from tests.parallel.workers import Broken, Squarer, Unmakeable
+from tests.parallel.workers import Broken, Meeting, Squarer, Unmakeable
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,6 +24,12 @@ def test_outcomes_come_in_order_whatever_the_processes(processes):
     assert outcomes[1].failure == "cannot be squared"
     assert outcomes[3].failure == "unexpected ZeroDivisionError: oops"
     assert sorted(seen) == [0, 1, 2, 3, 4]
+
+
+def test_processes_begin_with_the_most_work(tmp_path):
+    """The two largest wait for each other; the smallest finds that both have begun."""
+    outcomes = run_all(partial(Meeting, tmp_path), [1, 3, 2], processes=2, effort=float)
+    assert [outcome.value for outcome in outcomes] == [["2", "3"], [], []]
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -107,6 +107,22 @@ class Squarer:
         return item * item
 
 
+class Meeting:
+    """A worker whose items 2 and 3 wait for each other; item 1 says which of them have begun."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, item, tick):
+        if item == 1:
+            return sorted(path.name for path in self.folder.iterdir())
+        (self.folder / str(item)).touch()
+        until = time.monotonic() + 60
+        while not (self.folder / str(5 - item)).exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        return []
+
+
 class Environment:
     """A worker that looks up variables of its environment."""
 

@@ -76,7 +76,9 @@ def observe_clips(
         on_ticks=counter.frames_read,
     )
     make = partial(ClipWorker, *models, segment_seconds=SEGMENT_SECONDS)
-    first: list[Outcome[Observed | LongClip]] = run(make, clips, on_done=counter.clip_done)
+    first: list[Outcome[Observed | LongClip]] = run(
+        make, clips, effort=_bytes_of_video, on_done=counter.clip_done
+    )
     tasks, owners = list[Segment](), list[int]()
     for index, outcome in enumerate(first):
         if isinstance(outcome.value, LongClip):
@@ -90,6 +92,14 @@ def observe_clips(
     for index, part in zip(owners, second, strict=True):
         of_clip[index].append(part)
     return [_joined(outcome, of_clip[index]) for index, outcome in enumerate(first)]
+
+
+def _bytes_of_video(clip: ClipSpan) -> float:
+    """A measure of the time that a clip takes; 0 if the video is missing."""
+    try:
+        return clip.video.stat().st_size
+    except OSError:
+        return 0
 
 
 def _joined(

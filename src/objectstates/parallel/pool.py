@@ -48,6 +48,7 @@ def run_all(
     ray_address: str | None = None,
     gpu: bool = False,
     preload: str | None = None,
+    effort: Callable[[Item], float] | None = None,
     on_done: Callable[[int, Outcome[Value]], None] | None = None,
     on_ticks: Callable[[int], None] | None = None,
 ) -> list[Outcome[Value]]:
@@ -58,6 +59,8 @@ def run_all(
     ray_address : of a Ray cluster, all of which is used instead of local processes.
     gpu : workers use a GPU; on a Ray cluster several share one.
     preload : module that imports what the worker needs, see `WorkerContext`.
+    effort : about how much work an item is; local processes begin with the largest, so that they
+        end at about the same time.
     on_done : called in this process with an item's index as soon as its outcome is known.
     on_ticks : called in this process, now and then, with the sum of all ticks so far.
     """
@@ -76,8 +79,9 @@ def run_all(
     elif processes <= 1 or len(items) <= 1:
         _run_here(make, items, done, on_ticks)
     else:
+        order = sorted(range(len(items)), key=lambda i: 0 if effort is None else -effort(items[i]))
         run = partial(_run_in_processes, WorkerContext(preload), make, items, done, on_ticks)
-        lost, _ = run(range(len(items)), processes)
+        lost, _ = run(order, processes)
         for index in lost:  # one at a time, to find the task that ends its process
             again, codes = run([index], 1)
             if again:
