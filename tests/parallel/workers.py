@@ -46,7 +46,10 @@ class Sum:
     def interrupts(self):
         """Send the parent process a Ctrl-C, then never answer."""
         if self.number == 0:
-            os.kill(multiprocessing.parent_process().pid, signal.SIGINT)
+            parent = multiprocessing.parent_process()
+            assert parent is not None
+            assert parent.pid is not None
+            os.kill(parent.pid, signal.SIGINT)
         threading.Event().wait()
 
     def pid(self):
