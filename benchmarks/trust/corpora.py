@@ -4,7 +4,7 @@
 - ``shuffled``: the rows of every clip keep their times, but their content is permuted.
 - ``half idle``: every second clip is replaced by its part before the action.
 - ``half other``: every second clip is replaced by one of another manipulation.
-- ``half reversed``: every second clip runs backwards, so that the states have no common order.
+- ``half reversed``: every second clip runs backwards, as closing among opening.
 - ``unrelated``: a few clips of each of several manipulations.
 """
 
@@ -142,8 +142,11 @@ def unrelated(corpora: Sequence[Corpus], each: int, seed: int) -> Corpus:
 
 
 def half_reversed(corpus: Corpus) -> Corpus:
-    """Every second clip runs backwards: times are mirrored, states exchange their labels."""
-    clips = [_reversed(clip) if n % 2 else clip for n, clip in enumerate(corpus)]
+    """Every second clip runs backwards and shows the opposite manipulation."""
+    clips = [
+        _wrong(_reversed(clip), f"{clip.id}+reversed") if n % 2 else clip
+        for n, clip in enumerate(corpus)
+    ]
     return _of(clips, corpus)
 
 
@@ -157,18 +160,10 @@ def _reversed(clip: Clip) -> Clip:
         time = None if row.time is None else total - row.time
         return replace(row, start=total - row.end, end=total - row.start, time=time)
 
-    swapped = {
-        TrackletLabel.STATE_1: TrackletLabel.STATE_2,
-        TrackletLabel.STATE_2: TrackletLabel.STATE_1,
-    }
-    tracklets = [
-        replace(mirrored(row), label=row.label and swapped.get(row.label, row.label))
-        for row in clip.tracklets
-    ]
     change = clip.change and _reversed_change(clip.change, total)
     return replace(
         clip,
-        tracklets=tuple(sorted(tracklets, key=lambda row: row.start)),
+        tracklets=tuple(sorted(map(mirrored, clip.tracklets), key=lambda row: row.start)),
         chunks=tuple(sorted(map(mirrored, clip.chunks), key=lambda row: row.start)),
         change=change,
     )

@@ -74,8 +74,6 @@ def outcome(judged: Judged) -> Outcome | None:
     action, states = scores.actions.copy(), scores.precisions.copy()
     if judged.hopeless:
         action[:], states[:] = 0, 0
-    if judged.kind == "half reversed":
-        states[:] = np.nan  # right in time, but no state has a look of its own
     return Outcome(judged.name, judged.kind, judged.chosen_on, evidence, action, states)
 
 
@@ -103,7 +101,10 @@ class Answers:
 
 
 def answers(
-    outcomes: Sequence[Outcome], side: Side, action: Weights = ACTION, states: Weights = STATES
+    outcomes: Sequence[Outcome],
+    side: Side,
+    action: Weights = ACTION,
+    states: Sequence[Weights] = STATES,
 ) -> list[Answers]:
     """Of all corpora with truth, by these weights."""
     found = []

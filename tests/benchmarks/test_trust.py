@@ -12,6 +12,7 @@ from benchmarks.trust.corpora import (
 from benchmarks.trust.diagram import reliability_diagram
 from benchmarks.trust.estimate import ACTION, STATES, estimate
 from benchmarks.trust.judging import Answers, Outcome, answers, outcome, reliability, score
+from objectstates.data.clips import TrackletLabel
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.evidence import Evidence
 
@@ -42,14 +43,18 @@ def test_nothing_is_right_in_clips_of_something_else(corpus):
     assert len(unrelated([corpus, other], 2, 0)) == 4
 
 
-def test_a_reversed_clip_has_its_states_exchanged(corpus):
+def test_a_reversed_clip_runs_backwards_and_counts_as_wrong(corpus):
     made = half_reversed(corpus)
+    assert made.clip_ids[0] == corpus.clip_ids[0]
+    assert made.clip_ids[1] != corpus.clip_ids[1]
     first, second = corpus[1], made[1]
     total = first.chunks[0].start + first.chunks[-1].end
-    time = next(chunk.time for chunk in first.chunks if chunk.label)
-    assert min(abs(c.time - (total - time)) for c in second.chunks if c.label) < 1e-6
-    ends = [max(row.end for row in second.tracklets if row.label == 1)]
-    assert ends[0] <= min(row.start for row in second.tracklets if row.label == 2) + 1e-9
+    for before, after in zip(first.chunks, reversed(second.chunks), strict=True):
+        assert (after.start, after.end) == (total - before.end, total - before.start)
+        np.testing.assert_array_equal(after.feature, before.feature)
+        assert not after.label
+    assert all(row.label == TrackletLabel.FALSE_POSITIVE for row in second.tracklets)
+    assert [row.start for row in second.tracklets] == sorted(row.start for row in second.tracklets)
 
 
 def test_a_corpus_is_judged_by_its_truth(corpus):

@@ -7,9 +7,11 @@ from objectstates import JointDiscovery
 from objectstates.data.clips import ChangeProfile
 from objectstates.data.synthetic import synthetic_corpus
 from objectstates.discovery.constraints import Formulation
-from objectstates.discovery.evidence import USUAL_COVER, change_in_boxes, gather
+from objectstates.discovery.evidence import USUAL_COVER, USUAL_SHARED, change_in_boxes, gather
+from objectstates.discovery.fit_steps import formulation
 from objectstates.discovery.prediction import predict
 from objectstates.discovery.replication import separately
+from objectstates.features.object_motion import OBJECT_MOTION_DIM
 
 
 def evidence_of(corpus, found=None):
@@ -96,6 +98,35 @@ def test_boxes_on_the_change_are_told_from_others():
 def test_boxes_of_the_change_itself_tell_nothing(corpus, found):
     made = replace(corpus, info={"ingest": {"detector": "motion"}})
     assert evidence_of(made, found).measures["boxes_on_change"] == USUAL_COVER
+
+
+def test_features_without_a_known_appearance_count_as_usual(corpus):
+    evidence = evidence_of(corpus)
+    assert (evidence.action["shared_all"] == USUAL_SHARED).all()
+    assert (evidence.action["shared"] == 0).all()
+    assert "shared_change" not in evidence.measures
+
+
+def test_only_what_lies_between_the_other_actions_of_a_chain_is_compared():
+    """Open, then closed: after both actions the picture is that before them."""
+    corpus = synthetic_corpus(n_clips=8, chunks_per_clip=40, changes=2, pattern="ABA", seed=0)
+    chain = JointDiscovery(changes=2, pattern="ABA", restarts=1, verdict=False)
+    found = chain.fit(corpus).result_
+    clip = np.repeat(np.arange(8), np.diff(corpus.chunks.offsets))
+    first, second = found.actions.time[clip].T
+    is_open = (corpus.chunks.time > first) & (corpus.chunks.time < second)
+    rng = np.random.default_rng(0)
+    looks = is_open[:, None] * rng.normal(size=30) + 0.1 * rng.normal(size=(len(clip), 30))
+    motion = np.zeros((len(clip), OBJECT_MOTION_DIM))
+    made = corpus.with_features(chunks=np.hstack([motion, looks]).astype(np.float32))
+    made = replace(made, info={"ingest": {"chunks": "dense"}})
+    evidence = gather(
+        made,
+        found,
+        separately(lambda clips: chain.fit(clips).result_),
+        lambda learned, clips: predict(learned, clips, formulation(chain)),
+    )
+    assert [each.measures["shared_change"] for each in evidence] == [1.0, 1.0]
 
 
 def test_measures_are_finite_and_named(corpus):

@@ -140,10 +140,17 @@ MEASURES = {
     "cues_agreement": 0.3,
     "cues_chance": 0.2,
     "quiet": 0.5,
+    "shared_change": 0.6,
     "states_agreement": 0.2,
     "boxes_on_change": 0.3,
 }
-USUAL = {"cues_all": 0.7, "smoothness_all": 0.8, "room_all": 0.95, "quiet_all": 0.1}
+USUAL = {
+    "cues_all": 0.7,
+    "shared_all": 0.9,
+    "smoothness_all": 0.8,
+    "room_all": 0.95,
+    "quiet_all": 0.1,
+}
 
 
 def explained(chance=0.5, measures=(), **lacking):
@@ -161,6 +168,9 @@ def test_what_is_lacking_most_is_named():
     assert explained(room_all=0.1).topic == "action-at-the-end"
     assert "coincide in only 30 %" in explained(cues_all=-0.1).why
     assert "jump" in explained(smoothness_all=-0.1).why
+    otherwise = explained(shared_all=0.6)
+    assert "in 60 % of the cases" in otherwise.why
+    assert otherwise.topic == "different-actions"
     assert "50 % of the clips change less than half" in explained(quiet_all=0.9).why
     still = explained(cues_all=-0.2, measures={"cues_agreement": 0.0})
     assert still.topic == "no-change"

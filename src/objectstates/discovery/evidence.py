@@ -1,9 +1,10 @@
 """Evidence for a discovery: what right answers have, and wrong ones rarely.
 
 It is how well the discovery replicates in clips that were not learned from (``replication.py``);
-room before and after the action; scores of the action that change smoothly over time; about as much
-lasting change in every clip; and boxes of the states that contain what changes. All of it is free
-of scales, so that it means the same in other scenes and for other objects.
+whether the action changes the picture alike in all clips (``shared_change.py``); room before and
+after the action; scores of the action that change smoothly over time; about as much lasting change
+in every clip; and boxes of the states that contain what changes. All of it is free of scales, so
+that it means the same in other scenes and for other objects.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from objectstates.discovery.replication import (
     own_changes,
     replicate,
 )
+from objectstates.discovery.shared_change import told_apart
 
 ROOM = 1.0  # seconds before and after the action; more makes no difference
 LEAST = 1e-6  # share of the picture; keeps logarithms finite
 LEAST_AMOUNT = -1.5  # a thirtieth of the usual change is nothing
 QUIET = np.log10(0.5)  # in clips with less of the usual change, something else may happen
+SHARED = 0.6, 0.8  # how surely after is told from before in other changes, and in the same
+USUAL_SHARED = 1.0  # of 0 to 1 between these; where it is not known
 USUAL_COVER = 0.2  # of boxes without information: those of the change itself, or without a profile
 
 
@@ -58,22 +62,39 @@ def gather(
         clips = learned
         if found.n_actions > 1 and sought[0]:  # a clip may lack the action
             clips = learned[found.actions.chunk[learned, k] >= 0]
-        own = own_changes(corpus, found, k)
-        evidence.append(_of_change(own, found.change(k), replication, clips, sought))
+        own, change = own_changes(corpus, found, k), found.change(k)
+        shared = np.full(len(corpus), np.nan)
+        if sought[0]:
+            windows = _windows(found, k)
+            shared = told_apart(corpus, change.action_span, windows, clips, seed=seed)
+        evidence.append(_of_change(own, change, replication, shared, clips, sought))
     return tuple(evidence)
 
 
+def _windows(found: Result, k: int) -> Array:
+    """(N, 2) from the end of the action before action k to the start of the next, in each clip."""
+    spans = found.actions.span
+    start = np.nanmax(np.hstack([np.full((len(spans), 1), -np.inf), spans[:, :k, 1]]), axis=1)
+    end = np.nanmin(np.hstack([np.full((len(spans), 1), np.inf), spans[:, k + 1 :, 0]]), axis=1)
+    return np.stack([start, end], axis=1)
+
+
 def _of_change(
-    corpus: Corpus, found: Result, again: Replication, learned: Array, sought: tuple[bool, bool]
+    corpus: Corpus,
+    found: Result,
+    again: Replication,
+    shared: Array,
+    learned: Array,
+    sought: tuple[bool, bool],
 ) -> Evidence:
-    action = _action_evidence(corpus, found, again, learned) if sought[0] else None
+    action = _action_evidence(corpus, found, again, shared, learned) if sought[0] else None
     states = _state_evidence(corpus, found, again, learned) if sought[1] else None
-    measures = _measures(again, learned, action, states)
+    measures = _measures(again, shared, learned, action, states)
     return Evidence(action, states, measures, len(learned))
 
 
 def _action_evidence(
-    corpus: Corpus, found: Result, again: Replication, learned: Array
+    corpus: Corpus, found: Result, again: Replication, shared: Array, learned: Array
 ) -> dict[str, Array]:
     action = again.action
     known = not np.isnan(again.cues).all()  # else motion and appearance are all that was learned
@@ -81,10 +102,12 @@ def _action_evidence(
     room, amount = _room(corpus, found), _amount(corpus, found, learned)
     return {
         "cues_all": _all(_above_chance(*cues, learned), action),
+        "shared_all": _shared_all(shared, learned),
         "smoothness_all": _all(mean_known(_smoothness(corpus, found)[learned]), action),
         "room_all": _all(mean_known(room[learned]), action),
         "quiet_all": _all(float((amount[learned] < QUIET).mean()), action),
         "cues": _deviation(cues[0], learned),
+        "shared": _deviation(_between(shared), learned),
         "room": _deviation(room, learned),
         "amount": _deviation(amount, learned),
     }
@@ -93,16 +116,16 @@ def _action_evidence(
 def _state_evidence(
     corpus: Corpus, found: Result, again: Replication, learned: Array
 ) -> dict[str, Array]:
-    order = again.order
+    cover = _cover(corpus, found)
     return {
-        "same_all": _all(mean_known(again.states[learned]), order),
-        "order_all": _all(mean_known(order[learned]), order),
-        "cover_all": _all(mean_known(_cover(corpus, found)[learned]), order),
+        "same_all": _all(mean_known(again.states[learned]), cover),
+        "cover_all": _all(mean_known(cover[learned]), cover),
     }
 
 
 def _measures(
     again: Replication,
+    shared: Array,
     learned: Array,
     action: Mapping[str, Array] | None,
     states: Mapping[str, Array] | None,
@@ -114,6 +137,7 @@ def _measures(
             "action_chance": mean_known(again.action_chance[learned]),
             "cues_agreement": mean_known(again.cues[learned]),
             "cues_chance": mean_known(again.cues_chance[learned]),
+            "shared_change": mean_known(shared[learned]),
             "smoothness": float(action["smoothness_all"][0]),
             "room": float(action["room_all"][0]),
             "quiet": float(action["quiet_all"][0]),
@@ -121,10 +145,19 @@ def _measures(
     if states is not None:
         values |= {
             "states_agreement": float(states["same_all"][0]),
-            "states_order": float(states["order_all"][0]),
             "boxes_on_change": float(states["cover_all"][0]),
         }
     return {name: round(value, 4) for name, value in values.items() if np.isfinite(value)}
+
+
+def _shared_all(shared: Array, learned: Array) -> Array:
+    known = mean_known(shared[learned])
+    return _all(float(_between(np.array(known))) if np.isfinite(known) else USUAL_SHARED, shared)
+
+
+def _between(shared: Array) -> Array:
+    low, high = SHARED
+    return np.asarray(np.clip((shared - low) / (high - low), 0, 1))
 
 
 def _room(corpus: Corpus, found: Result) -> Array:

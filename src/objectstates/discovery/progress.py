@@ -42,8 +42,7 @@ from objectstates.discovery.evidence import (
     changes_at_action,
     usual_amount,
 )
-from objectstates.discovery.replication import without_change
-from objectstates.features.object_motion import OBJECT_MOTION_DIM
+from objectstates.discovery.shared_change import appearance
 
 ROUNDS = 4  # the first believes that all clips succeed
 RIDGE = 0.3  # relative to the mean squared length of the rows
@@ -201,25 +200,12 @@ def _row_weights(corpus: Corpus, target: Array) -> Array:
 # --- what chunks look like ------------------------------------------------------------------------
 
 
-def appearance(corpus: Corpus) -> Array:
-    """(T, d) features of chunks without those of motion and of the change profile.
-
-    Motion tells what a clip does, and not what it has reached.
-    """
-    features = without_change(corpus).chunks.features.astype(np.float64)
-    made = corpus.info.get("ingest")
-    dense = isinstance(made, dict) and made.get("chunks", "dense") == "dense"
-    if dense and features.shape[1] > OBJECT_MOTION_DIM:
-        features = features[:, OBJECT_MOTION_DIM:]
-    return features
-
-
 def _described(corpus: Corpus) -> tuple[Array, Array]:
     """(T, d) how chunks look, and how that differs from the beginning of their clip.
 
     The difference is free of what distinguishes the scenes of clips.
     """
-    features = appearance(corpus)
+    features = appearance(corpus).astype(np.float64)
     change = np.empty_like(features)
     for n in range(len(corpus)):
         rows = corpus.chunk_rows(n)

@@ -41,7 +41,6 @@ class Replication:
     cues : (N,) share of them that place it at the peak of the clip's change.
     action_chance, cues_chance : (N,) both for a time drawn at random.
     states : (N, 2) share of the tracklets found in each state that get the same one.
-    order : (N,) probability that the scores tell a tracklet found in state 2 from one in state 1.
     """
 
     action: Array
@@ -49,7 +48,6 @@ class Replication:
     cues: Array
     cues_chance: Array
     states: Array
-    order: Array
 
 
 def replicate(
@@ -155,7 +153,6 @@ class _Comparison:
         self._action: list[Array] = []
         self._cues: list[Array] = []
         self._states: list[Array] = []
-        self._order: list[Array] = []
 
     def add(self, clips: Array, labelled: Result) -> None:
         """Compare the labels of ``clips`` by classifiers of others."""
@@ -167,15 +164,12 @@ class _Comparison:
         if self._profiled:  # a clip in which nothing changes agrees with none
             at_peak = np.abs(time - self._peaks[clips]) <= NEAR * self._chunk
             self._cues.append(_scattered(np.where(np.isnan(time), np.nan, at_peak), clips, n))
-        states, order = np.full((n, 2), np.nan), np.full(n, np.nan)
+        states = np.full((n, 2), np.nan)
         for k, clip in enumerate(clips):
             mine = slice(*labelled.corpus.tracklets.offsets[k : k + 2])
             found = self._found.state[slice(*self._offsets[clip : clip + 2])]
             states[clip] = [_share(labelled.state[mine][found == s] == s) for s in (1, 2)]
-            difference = labelled.state_scores[mine, 1] - labelled.state_scores[mine, 0]
-            order[clip] = _separation(difference[found == 1], difference[found == 2])
         self._states.append(states)
-        self._order.append(order)
 
     def means(self) -> Replication:
         n = len(self._found.clips)
@@ -186,7 +180,6 @@ class _Comparison:
             cues=_mean(self._cues, (n,)),
             cues_chance=cues_chance,
             states=_mean(self._states, (n, 2)),
-            order=_mean(self._order, (n,)),
         )
 
 
@@ -198,13 +191,6 @@ def _scattered(values: Array, rows: Array, count: int) -> Array:
 
 def _share(right: Array) -> float:
     return float(right.mean()) if len(right) else 0.0
-
-
-def _separation(low: Array, high: Array) -> float:
-    """Probability that one of ``high`` exceeds one of ``low``; NaN if there are none."""
-    if not (len(low) and len(high)):
-        return np.nan
-    return float((high[:, None] > low[None]).mean())
 
 
 def _mean(columns: list[Array], shape: tuple[int, ...]) -> Array:
