@@ -18,7 +18,8 @@ def test_what_is_expected_of_a_chain_is_known_from_its_clips() -> None:
     assert expected_of(found) == 0, "nothing is known"
     chances = np.tile([0.9, 0.4, 1, 1, 0.7], (4, 1))
     chances[0, 1] = np.nan  # this clip lacks the second action
-    assert expected_of(replace(found, confidences=chances)) == pytest.approx(0.8)
+    expected = (0.65 + 2 * 0.9) / 3  # actions count a third, as those of one change
+    assert expected_of(replace(found, confidences=chances)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -28,8 +29,11 @@ def test_what_is_expected_of_a_chain_is_known_from_its_clips() -> None:
         ((0.5, 0.85, 0.6, 0.8), 1),
         ((0.5, 0.75, 0.9, 0.8), 2),
         ((0.5, 0.75, 0.6, 0.8), 3),
-        ((0.1, 0.35, 0.39, 0.2), 0),  # better, but nothing is found
-        ((0.1, 0.35, 0.41, 0.2), 2),
+        ((0.3, 0.35, 0.39, 0.2), 0),  # better, but nothing is found
+        ((0.3, 0.35, 0.41, 0.2), 2),
+        ((0.12, 0.2, 0.26, 0.2), 2),  # far better
+        ((0.05, 0.1, 0.24, 0.2), 0),  # and yet too little
+        ((0.15, 0.2, 0.29, 0.2), 0),
         ((0.8, 0.8), 0),
         ((0.2,), 0),
         ((0.6, 0.615, 0.61, 0.5), 0),  # hardly better
