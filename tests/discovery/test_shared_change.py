@@ -108,6 +108,18 @@ def test_other_actions_of_the_clip_bound_what_is_looked_at(times, spans):
     assert share(undone, spans).mean() < 0.9
 
 
+def test_of_several_cameras_the_first_counts(times, spans):
+    """Also if the others, or signals of the robot, would tell after from before."""
+    first = filmed(times, spans, LIKE_NONE)
+    second = filmed(times, spans, LIKE_ALL, seed=1)
+    both = np.hstack([first.chunks.features, second.chunks.features])
+    info = {"ingest": {"chunks": "dense"}, "dataset": {"cameras": ["front", "wrist"]}}
+    corpus = replace(first.with_features(chunks=both), info=info)
+    np.testing.assert_array_equal(share(corpus, spans), share(first, spans))
+    signalled = replace(corpus, info={"ingest": {"chunks": "dense", "signals": "auto"}})
+    assert np.isnan(share(signalled, spans)).all()
+
+
 def test_nothing_is_said_where_nothing_is_known(times, spans):
     corpus = filmed(times, spans, LIKE_ALL)
     assert np.isnan(share(replace(corpus, info={}), spans)).all()
@@ -120,3 +132,7 @@ def test_nothing_is_said_where_nothing_is_known(times, spans):
     assert np.isnan(share(corpus, spans, learned=np.array([0]))).all()
     still = corpus.with_features(chunks=np.zeros_like(corpus.chunks.features))
     assert np.isnan(share(still, spans)).all()
+    alike = corpus.with_features(chunks=np.ones_like(corpus.chunks.features))
+    assert (share(alike, spans) == 0.5).all()
+    motion_alone = corpus.with_features(chunks=corpus.chunks.features[:, :OBJECT_MOTION_DIM])
+    assert np.isnan(share(motion_alone, spans)).all()

@@ -5,8 +5,9 @@ from objectstates import Corpus, JointDiscovery
 from objectstates.data.corrections import Correction
 from objectstates.data.result import Result
 from objectstates.data.synthetic import synthetic_corpus
-from objectstates.discovery.evidence import Evidence
+from objectstates.discovery.evidence import USUAL_COVER, Evidence
 from objectstates.discovery.verdict import DOUBTFUL, FEWEST, FOUND, conclude, finding
+from objectstates.discovery.verdict import chances_of as chances_by
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,28 @@ def test_only_what_was_sought_is_judged(clear, target):
     assert (verdict.states is None) == (target == "action")
     assert np.isnan(chances_of(result)[:, 0]).all() == (target == "state")
     assert verdict.why.endswith(".")
+
+
+def test_states_alone_can_be_found(clear):
+    """The chance of an action that was not sought does not count."""
+    evidence = Evidence(
+        None,
+        {"same_all": np.full(16, 0.95), "cover_all": np.full(16, USUAL_COVER)},
+        MEASURES,
+        16,
+    )
+    chances = chances_by(evidence, 16)
+    assert np.isnan(chances[:, 0]).all()
+    assert (chances[:, 1:] > FOUND).all()
+
+
+def test_states_of_a_chain_are_judged_alone(tmp_path):
+    corpus = synthetic_corpus(8, changes=2)
+    model = JointDiscovery(restarts=1, changes=2, target="state").fit(corpus)
+    assert model.result_.verdict is not None
+    assert model.result_.verdict.states is not None
+    model.save(tmp_path / "result")
+    assert JointDiscovery.load(tmp_path / "result").result_.verdict == model.result_.verdict
 
 
 def test_it_is_saved_with_the_result(tmp_path, judged):
@@ -189,6 +212,7 @@ def test_wrong_boxes_are_named():
 
     assert verdict().states == "not_found"
     assert "20 % of its tracklets" in verdict().why
+    assert "contain little" in verdict(states_agreement=0.95, boxes_on_change=0.1).why
     assert "contain little of what changes" in verdict(boxes_on_change=0.02).why
 
 

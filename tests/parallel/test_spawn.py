@@ -77,3 +77,29 @@ def test_what_is_preloaded_is_imported_once(tmp_path):
         "    run_all(Squarer, [2, 3, 4], processes=3, preload='loaded')\n",
     )
     assert (done.stdout, done.returncode) == ("loaded\n", 0), done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no server")
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_the_users_own_server_is_another(tmp_path, first):
+    """Their processes can be interrupted, ours cannot, whichever are started first."""
+    (tmp_path / "theirs.py").write_text(
+        "import os, signal\n"
+        "def report():\n"
+        "    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])\n"
+        "    print(blocked, os.environ.get('PYTHONSAFEPATH'), flush=True)\n"
+    )
+    ours = "    print(run_all(Masked, [1, 2], processes=2)[0].value, flush=True)\n"
+    theirs = "    process = own.Process(target=report); process.start(); process.join()\n"
+    done = run_script(
+        tmp_path,
+        "import multiprocessing\n"
+        "from objectstates.parallel.pool import run_all\n"
+        "from tests.parallel.workers import Masked\n"
+        "from theirs import report\n"
+        "if __name__ == '__main__':\n"
+        "    own = multiprocessing.get_context('forkserver')\n"
+        + (ours + theirs if first == "ours" else theirs + ours),
+    )
+    expected = ["True", "False None"] if first == "ours" else ["False None", "True"]
+    assert done.stdout.splitlines() == expected, done.stderr

@@ -133,6 +133,13 @@ class Environment:
         return os.environ.get(item)
 
 
+class Masked:
+    """A worker that says whether Ctrl-C is kept from it."""
+
+    def __call__(self, item, tick):
+        return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 class Unmakeable(Squarer):
     def __init__(self):
         raise VideoError("no such detector")

@@ -105,7 +105,7 @@ def _action_evidence(
         "shared_all": _shared_all(shared, learned),
         "smoothness_all": _all(mean_known(_smoothness(corpus, found)[learned]), action),
         "room_all": _all(mean_known(room[learned]), action),
-        "quiet_all": _all(float((amount[learned] < QUIET).mean()), action),
+        "quiet_all": _all(mean_known((amount[learned] < QUIET).astype(np.float64)), action),
         "cues": _deviation(cues[0], learned),
         "shared": _deviation(_between(shared), learned),
         "room": _deviation(room, learned),

@@ -4,8 +4,8 @@ Each chain is tried, and the discoveries are compared by how well they replicate
 not learned from: by the share of right answers that the verdict expects (``verdict.py``), of the
 actions and the states. Objectives are never compared: more labels always explain more. One change
 of a chain may well be found alone, but its states are not: they change again. More than one
-change is only believed if the verdict on it is doubtful at least, or if it is far better than that
-on one: where nothing is found, a chain may seem a little better by chance.
+change is only believed if enough of its answers may be right, or far more than those of one: where
+nothing is found, a chain may seem a little better by chance.
 """
 
 from __future__ import annotations

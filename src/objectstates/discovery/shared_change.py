@@ -30,17 +30,28 @@ LEAST_RIDGE = 1e-12  # of rows that are all alike
 
 
 def appearance(corpus: Corpus) -> Array:
-    """(T, d) features of chunks without those of motion and of the change profile.
+    """(T, d) features of chunks without the first camera's motion and the change profile.
 
     Motion tells what a clip does, and not what it has reached.
     """
     features = without_change(corpus).chunks.features
-    if is_dense(corpus) and features.shape[1] > OBJECT_MOTION_DIM:
+    if _is_dense(corpus) and features.shape[1] > OBJECT_MOTION_DIM:
         features = features[:, OBJECT_MOTION_DIM:]
     return features
 
 
-def is_dense(corpus: Corpus) -> bool:
+def _appearance_of_first_camera(corpus: Corpus) -> Array | None:
+    """(T, d) of features that ingest has made; None if appearance cannot be told from the rest."""
+    dataset = corpus.info.get("dataset")
+    if not _is_dense(corpus) or corpus.info["ingest"].get("signals", "none") != "none":
+        return None
+    features = without_change(corpus).chunks.features
+    cameras = len(dataset["cameras"]) if isinstance(dataset, dict) else 1
+    first = features[:, OBJECT_MOTION_DIM : features.shape[1] // cameras]
+    return first if first.shape[1] else None
+
+
+def _is_dense(corpus: Corpus) -> bool:
     """Whether ingest has put motion and appearance side by side in the features of chunks."""
     made = corpus.info.get("ingest")
     return isinstance(made, dict) and made.get("chunks", "dense") == "dense"
@@ -59,8 +70,8 @@ def told_apart(
     learned : the clips to learn from, by their indices.
     """
     separations = np.full(len(corpus), np.nan)
-    features = appearance(corpus)
-    if not is_dense(corpus) or not features.any():
+    features = _appearance_of_first_camera(corpus)
+    if features is None or not features.any():
         return separations
     sides = [_sides(corpus, n, spans[n], windows[n]) for n in range(len(corpus))]
     usable = [n for n in learned if all(map(len, sides[n]))]
@@ -77,7 +88,8 @@ def told_apart(
         if all(map(len, side)):
             scores = _centred(features, side) @ discriminants[:, column_of.get(n, len(sample))]
             low, high = np.split(scores, [len(side[0])])
-            separations[n] = (high[:, None] > low[None]).mean()
+            apart = high[:, None] - low[None]
+            separations[n] = ((apart > 0).mean() + (apart >= 0).mean()) / 2
     return separations
 
 
@@ -110,9 +122,9 @@ def _discriminants(parts: Sequence[Array], weights: Sequence[Array]) -> Array:
     rows = np.concatenate(parts)
     gram = blas.dsyrk(1 / len(rows), rows.T, trans=1, lower=1)  # its lower triangle
     gram[np.diag_indices(len(gram))] += max(RIDGE * float(np.trace(gram)), LEAST_RIDGE)
-    without = np.tile(np.concatenate(weights)[:, None], len(parts) + 1)
+    weights_without = np.tile(np.concatenate(weights)[:, None], len(parts) + 1)
     last = np.cumsum([len(part) for part in parts])
     for column, (end, part) in enumerate(zip(last, parts, strict=True)):
-        without[end - len(part) : end, column] = 0.0
-    dual = cho_solve(cho_factor(gram, lower=True, overwrite_a=True), without)
+        weights_without[end - len(part) : end, column] = 0.0
+    dual = cho_solve(cho_factor(gram, lower=True, overwrite_a=True), weights_without)
     return np.asarray(rows.T @ dual)

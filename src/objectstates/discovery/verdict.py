@@ -29,7 +29,6 @@ from objectstates.discovery.replication import Discover, Predict
 
 FOUND, DOUBTFUL = 0.7, 0.4  # least shares of right answers to expect
 FEWEST = 4  # clips; what fewer have in common is not evidence
-UNKNOWN_ACTION = 0.5  # chance that stands for that of an action that was not sought
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def judge(
     for k, each in enumerate(evidence):
         chances = chances_of(each, len(corpus))
         chances[_stated(found, k), 0] = 1.0
-        if found.n_actions > 1:
+        if found.n_actions > 1 and each.action is not None:
             chances[found.actions.chunk[:, k] < 0] = np.nan  # a clip may lack the action
         of_changes.append(chances)
     return replace(
@@ -124,7 +123,7 @@ def conclude_chain(of_changes: Sequence[Array], evidence: Sequence[Evidence]) ->
     verdicts = [conclude(*each) for each in zip(of_changes, evidence, strict=True)]
     if len(verdicts) == 1:
         return verdicts[0]
-    expected = [min(verdict.expected.values(), default=0.0) for verdict in verdicts]
+    expected = [min(verdict.expected.values(), default=np.inf) for verdict in verdicts]
     weakest = int(np.argmin(expected))
     verdict = verdicts[weakest]
     return replace(verdict, why=f"Change {weakest + 1} of {len(verdicts)}: {verdict.why}")
@@ -150,9 +149,11 @@ def chances_of(
     if evidence.action is not None:
         chances[:, 0] = action.chance(evidence.action)
     if evidence.states is not None:
-        action_chance = np.nan_to_num(chances[:, 0], nan=UNKNOWN_ACTION)
-        known = {**evidence.states, "action": action_chance}
-        chance = np.prod([condition.chance(known) for condition in states], axis=0)
+        known = dict(evidence.states)
+        if evidence.action is not None:
+            known["action"] = chances[:, 0]
+        met = [each.chance(known) for each in states if each.weights.keys() <= known.keys()]
+        chance = np.prod(met, axis=0)
         chances[:, 1:] = chance[:, None]  # evidence about the states is about both
     if evidence.n_learned < FEWEST:
         chances = np.minimum(chances, FOUND - 0.01)
@@ -291,7 +292,10 @@ _NO_ACTION: Mapping[str, Callable[[Mapping[str, float]], Words]] = {
 
 
 def _why_no_states(measures: Mapping[str, float]) -> Words:
-    if measures["boxes_on_change"] < USUAL_COVER / 2:
+    """The boxes, if they are wrong or the weaker condition; states of wrong boxes do not repeat."""
+    same, cover = (np.array(measures[name]) for name in ("states_agreement", "boxes_on_change"))
+    known, (_, confirmed, on_change) = {"same_all": same, "cover_all": cover}, STATES
+    if cover < USUAL_COVER / 2 or on_change.chance(known) < confirmed.chance(known):
         return (
             "The boxes of the states contain little of what changes in the picture.",
             "Train a detector for the object that changes, or give its boxes.",

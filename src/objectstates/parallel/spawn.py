@@ -1,12 +1,13 @@
 """Worker processes that do not run the user's script again, and leave Ctrl-C to their parent.
 
 On Linux, workers are forked from a server: a process that only imports what they need, once for all
-workers of this process. Elsewhere each worker is a new interpreter, which imports it again.
+workers of this process. It is not the server that multiprocessing may start for the user's own
+processes. Elsewhere each worker is a new interpreter, which imports it again.
 
 Both import the main module of their parent, so that they can unpickle what is defined there. A
 script that calls `discover` without the ``__main__`` guard would run as a whole in each worker.
-Nothing that we send to workers is defined in a main module, so ours import none. Nor do they import
-modules from the working folder, where anything may lie.
+Nothing that we send to workers is defined in a main module, so ours import none. Nor do they look
+for modules in the working folder, where anything may lie, unless the user's program does.
 
 A terminal sends Ctrl-C to all processes. Workers have it blocked from their first instruction, so
 that none prints a traceback while it starts.
@@ -20,12 +21,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
 if sys.platform == "linux":
+    from multiprocessing import forkserver
     from multiprocessing.context import ForkServerContext as _Context
     from multiprocessing.context import ForkServerProcess as _BaseProcess
+
+    _server, _starting = forkserver.ForkServer(), Lock()
 else:
     from multiprocessing.context import SpawnContext as _Context
     from multiprocessing.context import SpawnProcess as _BaseProcess
@@ -43,7 +48,7 @@ class _Process(_BaseProcess):
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:  # noqa: N802 - called by multiprocessing
-        with _no_main_module(), _blocked_interrupts(), _without_working_folder():
+        with _own_server(), _no_main_module(), _blocked_interrupts(), _without_working_folder():
             return _BaseProcess._Popen(process_obj)  # noqa: SLF001
 
 
@@ -59,10 +64,25 @@ class WorkerContext(_Context):
     def __init__(self, preload: str | None = None) -> None:
         super().__init__()
         if sys.platform == "linux":
-            self.set_forkserver_preload([] if preload is None else [preload])
+            _server.set_forkserver_preload([] if preload is None else [preload])
         if sys.platform != "win32":
             with _without_working_folder():  # a process that the first semaphore would start
                 resource_tracker.ensure_running()
+
+
+@contextmanager
+def _own_server() -> Iterator[None]:
+    """New processes are forked from our server."""
+    if sys.platform != "linux":
+        yield
+        return
+    with _starting:
+        before = forkserver.connect_to_new_process
+        forkserver.connect_to_new_process = _server.connect_to_new_process
+        try:
+            yield
+        finally:
+            forkserver.connect_to_new_process = before
 
 
 @contextmanager
