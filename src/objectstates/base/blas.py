@@ -52,8 +52,9 @@ def _numpys_threads() -> tuple[Callable[[], int], Callable[[int], object]]:
     """
     for file in Path(np.__file__).parent.with_name("numpy.libs").glob("*openblas*"):
         library = ctypes.CDLL(str(file))
-        names = (f"scipy_openblas_{verb}_num_threads64_" for verb in ("get", "set"))
-        get, set_ = (getattr(library, name, None) for name in names)
-        if get is not None and set_ is not None:
-            return get, set_
+        for prefix in ("scipy_", ""):  # the latter in wheels of NumPy 1
+            names = (f"{prefix}openblas_{verb}_num_threads64_" for verb in ("get", "set"))
+            get, set_ = (getattr(library, name, None) for name in names)
+            if get is not None and set_ is not None:
+                return get, set_
     return lambda: 1, lambda _: None
